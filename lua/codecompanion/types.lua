@@ -3,7 +3,7 @@
 ---python/codecompanion/wire/events.py, python/codecompanion/wire/requests.py and lua/codecompanion/config/schema.lua.
 ---Do not edit.
 
----The host answered `hello`. `mistakes`: a sentence for each setting that it cannot use.
+---The host answered `hello`. `mistakes`: a sentence for each setting that the host cannot use.
 ---@class CodeCompanion.Event.HostReady
 ---@field type "host_ready"
 ---@field chat string
@@ -12,9 +12,9 @@
 ---@field pid integer
 ---@field mistakes string[]
 
----The complete list of mistakes, sent again because more were found.
+---The complete list of configuration mistakes, sent again because more were found.
 ---
----`mistakes` as in `HostReady`; `failures`: sentences about the user's own tools and strategies that failed.
+---`mistakes` as in `HostReady`; `failures`: sentences about user-defined tools and strategies that failed.
 ---@class CodeCompanion.Event.Mistakes
 ---@field type "mistakes"
 ---@field chat string
@@ -32,8 +32,8 @@
 
 ---One sentence for the user.
 ---
----With `while_paused` it is removed when the meter shows that nothing is paused, with `until_compacted` when a
----compaction succeeds, with `until_restored` when no chat is missing.
+---With `while_paused`, it is removed when the meter shows that nothing is paused; with `until_compacted`, when a
+---compaction succeeds; with `until_restored`, when no chat is missing.
 ---@class CodeCompanion.Event.Notice
 ---@field type "notice"
 ---@field chat string
@@ -43,7 +43,7 @@
 ---@field until_compacted boolean
 ---@field until_restored boolean
 
----A submit that was stored, but that the host could not confirm.
+---A submit that was stored although the host could not confirm it.
 ---@class CodeCompanion.Wire.StoredSubmit
 ---@field key string
 ---@field message_id string
@@ -74,7 +74,7 @@
 ---@field chat string
 ---@field title string
 
----The buffer must be redrawn from the following events (context block, marks, pieces, running work).
+---The buffer must be redrawn from the events that follow (context block, marks, restored entries, running work).
 ---@class CodeCompanion.Event.Redrawn
 ---@field type "redrawn"
 ---@field chat string
@@ -118,7 +118,7 @@
 ---@field tokens integer
 ---@field number integer
 
----Attachments of a submit are being gathered; until `message_sent` or `submit_failed` it is a draft.
+---Attachments of a submit are being gathered; until `message_sent` or `submit_failed`, the submit is a draft.
 ---
 ---`what`: the current step, in two words.
 ---@class CodeCompanion.Event.Gathering
@@ -127,9 +127,9 @@
 ---@field submit_id integer
 ---@field what string
 
----Code was placed before the last message (R-253): one line, and its pieces in a fold.
+---Code was placed before the last message (R-253), shown as one line with the snippets in a fold.
 ---
----`title`: the amount; `body`: a line for each piece, beginning with its location (`path:10-40`).
+---`title`: the amount; `body`: a line for each snippet, beginning with its location (`path:10-40`).
 ---@class CodeCompanion.Event.CodeGathered
 ---@field type "code_gathered"
 ---@field chat string
@@ -139,7 +139,7 @@
 ---@field tokens integer
 ---@field duration_ms integer
 
----The changes of a live attachment were placed before the last message: one line, and the diff in a fold.
+---Changes to a live attachment were placed before the last message, shown as one line with the diff in a fold.
 ---@class CodeCompanion.Event.FileUpdated
 ---@field type "file_updated"
 ---@field chat string
@@ -148,7 +148,7 @@
 ---@field body string
 ---@field tokens integer
 
----Editor content mentioned in the last message was placed before it: one line, its first lines in a fold.
+---Editor content mentioned in the last message was placed before it, shown as one line with its text in a fold.
 ---@class CodeCompanion.Event.EditorContextSent
 ---@field type "editor_context_sent"
 ---@field chat string
@@ -172,15 +172,15 @@
 ---@field adapter string
 ---@field model string
 
----A piece of the reply, appended at its end.
+---A chunk of the reply, to be appended to it.
 ---@class CodeCompanion.Event.Text
 ---@field type "text"
 ---@field chat string
 ---@field text string
 
----Streamed code for an edit in place, with the file's indentation; `edit_ended` has the complete lines.
+---A chunk of streamed code for an edit in place, with the file's indentation; `edit_ended` has the complete lines.
 ---
----The first `kept` of the previously sent lines stay, followed by `lines`.
+---The first `kept` of the lines sent so far are kept; `lines` follow them.
 ---@class CodeCompanion.Event.EditText
 ---@field type "edit_text"
 ---@field chat string
@@ -188,10 +188,10 @@
 ---@field kept integer
 ---@field placement "after"|"before"|"chat"|"new"|"replace"
 
----The result of an edit in place: exactly one per edit, after the end of its turn.
+---The result of an edit in place, sent exactly once per edit, after the end of its turn.
 ---
----`proposal`: `lines` for `placement`, in `language` (as the reply names it); `note`: a warning sentence.
----`answer`: text to show in the chat. `failed`: no edit was produced, for the reason `error` ("" = it was cancelled).
+---`proposal`: `lines` for `placement`, in `language` (as the reply names it); `note`: a warning sentence. `answer`:
+---text to show in the chat. `failed`: no edit was produced; `error` is the reason ("" if it was cancelled).
 ---@class CodeCompanion.Event.EditEnded
 ---@field type "edit_ended"
 ---@field chat string
@@ -202,15 +202,15 @@
 ---@field note string
 ---@field error string
 
----A piece of the model's reasoning, shown folded.
+---A chunk of the model's reasoning, shown folded.
 ---@class CodeCompanion.Event.Reasoning
 ---@field type "reasoning"
 ---@field chat string
 ---@field text string
 
----The reply of one provider request is complete and logged. `cut`: it ended before its end marker.
+---The reply of one provider request is complete and logged. `cut`: the stream ended before its end marker.
 ---
----`other_model`: the model that wrote it, if that is not the chat's model.
+---`other_model`: the model that wrote the reply, if it is not the chat's model.
 ---@class CodeCompanion.Event.ReplyFinished
 ---@field type "reply_finished"
 ---@field chat string
@@ -220,13 +220,13 @@
 ---@field output_tokens integer
 ---@field other_model string
 
----A request to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer expected).
+---A request to the editor, answered by the verb `answer` with this `ask_id` (0 if no answer is expected).
 ---
----`look`: which of `paths` are open (without `paths`: all files with unsaved changes) → `{files}`. `change`: make
----`text` the content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: reload files that changed on
----disk. `run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, at any later time;
+---`look`: return which of `paths` are open (without `paths`, all files with unsaved changes) → `{files}`. `change`:
+---make `text` the content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: reload files that changed
+---on disk. `run_tool`: call the user-defined tool `name` with `arguments` → `{text, is_error}`, at any later time;
 ---`stop_tool`: the answer to `ask_id` is no longer needed. The call must not be started after `until_ms` (milliseconds
----since the epoch, 0 = no limit), because the host no longer waits.
+---since the epoch, 0 for no limit), because the host no longer waits for it.
 ---@class CodeCompanion.Event.Ask
 ---@field type "ask"
 ---@field chat string
@@ -241,7 +241,7 @@
 ---@field chat string
 ---@field change_ids string[]
 
----A tool call began (or waits for approval). `title`: the fold's first half, `read_file lua/foo.lua 1-120`.
+---A tool call began or waits for approval. `title`: the fold title's first half, `read_file lua/foo.lua 1-120`.
 ---@class CodeCompanion.Event.ToolStarted
 ---@field type "tool_started"
 ---@field chat string
@@ -250,7 +250,7 @@
 ---@field title string
 ---@field reply_id string
 
----A tool call has a result. `summary`: the fold's second half, `120 lines · 1.4k tokens`.
+---A tool call has a result. `summary`: the second half of the fold's title, such as `120 lines · 1.4k tokens`.
 ---
 ---`reply_id`: the message that made the call. `preview`: the text that the buffer shows inside the fold (head and tail
 ---of a long result), never the whole result; for a file `change`, the diff.
@@ -272,16 +272,16 @@
 ---A tool call asks for approval. `body`: the exact command or diff, `filetype`: its syntax (`sh`, `diff`).
 ---
 ---A file change also has its absolute `path` and whole contents with Unix line endings: `before` or `after` is "" for
----a missing file, and both for a file too large to compare in the editor. `why`: the reason to ask regardless of
----grants, so that `always` grants nothing; `again`: why an earlier grant no longer applies. `covers`: which commands
----`always` could cover besides the exact one, as text after "Always allow"; "" = none. `narrowed`: why nothing can be
----granted (the text in the context that prevents it), in one line.
+---a missing file, and both are "" for a file too large to compare in the editor. `why`: the reason to ask regardless
+---of grants, in which case `always` grants nothing; `again`: why an earlier grant no longer applies. `covers`: the
+---commands that `always` could cover besides the exact one, as text after "Always allow" ("" if none). `narrowed`: why
+---nothing can be granted (the text in the context that prevents it), in one line.
 ---
----`kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason`: the
----focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input; `form` is a
----JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object of strings by
----name. `place`: where a command runs (`ApprovalQuestion`); `note`: why it needs the network, in a sentence; `retry`:
----it failed in the sandbox and would run again there.
+---`kind` "compact": a request does not fit while compaction is paused; the answer "once" compacts and sends it;
+---`reason`: the focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input;
+---`form` is a JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object
+---of strings by name. `place`: where a command runs (`ApprovalQuestion`); `note`: why the command needs the network,
+---in a sentence; `retry`: the command failed in the sandbox and would run again in `place`.
 ---@class CodeCompanion.Event.ApprovalRequested
 ---@field type "approval_requested"
 ---@field chat string
@@ -311,12 +311,12 @@
 ---@field call_id string
 ---@field decision string
 
----The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
+---The size of the next request. `exact` is false while it is estimated (`~`). `edit_at`/`compact_at`: 0 means off.
 ---
 ---`assumed`: the window is a guess (`?`, R-506). `paused`: automatic edits and compactions are paused after an undo,
----until the user compacts, redoes or chooses a policy. `stopped`: the chat's configured policy if it is stopped
----because the `stopped_by` option is invalid; otherwise neither is sent. `no_tools`: why the model would not see
----tools, so that none are sent. `held_back`: the tools that are not sent in a small context window.
+---until the user compacts, redoes or chooses a policy. `stopped`: the chat's configured policy, if it is stopped
+---because the option named by `stopped_by` is invalid; otherwise neither field is sent. `no_tools`: why the model
+---would not see tools, so that none are sent. `held_back`: the tools that are not sent in a small context window.
 ---@class CodeCompanion.Event.Meter
 ---@field type "meter"
 ---@field chat string
@@ -335,7 +335,7 @@
 
 ---One line of the context block. `kind`: the message tag; `label`: the path or name; `note`: additional text.
 ---
----`live`: the model receives its changes.
+---`live`: the model is sent changes to the item.
 ---@class CodeCompanion.Wire.ContextItem
 ---@field id string
 ---@field kind string
@@ -350,11 +350,11 @@
 ---@field chat string
 ---@field items CodeCompanion.Wire.ContextItem[]
 
----`cleared` tool results were cleared from the view (R-516), or truncated. `call_ids`: the folds concerned.
+---`cleared` tool results were cleared from the view (R-516), or truncated. `call_ids`: the affected folds.
 ---
----`code`: the number of messages whose gathered code was cleared, included in `cleared`. `why`: the reason in a few
----words, "" if none is needed. `changed`: messages whose text is now shorter; `removed`: messages that left the view.
----`cut`: the percentage still sent of truncated messages, by id (R-524).
+---`code`: the number of messages whose gathered code was cleared (included in `cleared`). `why`: the reason in a few
+---words, or "" if none is needed. `changed`: messages whose text is now shorter; `removed`: messages that left the
+---view. `cut`: the percentage still sent of truncated messages, by id (R-524).
 ---@class CodeCompanion.Event.ContextEdited
 ---@field type "context_edited"
 ---@field chat string
@@ -371,19 +371,19 @@
 
 ---A replaced answer: the ids of its messages.
 ---
----`undone`: the change was undone, so these are the messages of the new answer.
+---`undone`: the change was undone, so `items` are the messages of the new answer.
 ---@class CodeCompanion.Wire.Replaced
 ---@field change_id string
 ---@field items string[]
 ---@field undone? boolean
 
----All marks of the view, sent whenever the user or a change of provider undid or redid something.
+---All marks of the view, sent whenever the user or a provider change undoes or redoes something.
 ---
----`undone`: ids of undone changes (a compaction's is its `compaction_id`). `cleared`, `pinned`: ids of shortened and
+---`undone`: ids of undone changes (for a compaction, its `compaction_id`). `cleared`, `pinned`: ids of shortened and
 ---of pinned messages. `cut`: the percentage still sent of messages that were only truncated, by id. `gone`: the
 ---messages that are not in the view, by the kind of change that removed them. `lost`: messages that refer to text
 ---which is no longer sent. `next_undo`, `next_redo`: the changes that can be undone and redone now; `undo_kind`: the
----kind of the first.
+---kind of the `next_undo` change.
 ---@class CodeCompanion.Event.ViewMarks
 ---@field type "view_marks"
 ---@field chat string
@@ -407,19 +407,19 @@
 ---@field summariser string
 ---@field label string
 
----A section of a summary: 0-based line of its heading, number (0 = none), whether the card shows it open.
+---A section of a summary: the 0-based line of its heading, its number or 0, and whether the card shows it open.
 ---@class CodeCompanion.Wire.SummarySection
 ---@field line integer
 ---@field title string
 ---@field number? integer
 ---@field open? boolean
 
----The history up to here was replaced in the view by `summary` (R-543).
+---The history so far was replaced in the view by `summary` (R-543).
 ---
----`removed`: the messages that left the view; `summary_ids`: those that replaced them; `before`: the message that
----follows them in the view, above which the card is placed ("" = no drawn message). `title` and `folded` describe the
----card (with CoWork's title it shows its document's text, R-453), `sections` its folds. `tier` > 0: the policy's tier
----that was used, with the `counts` of messages before and after (R-137).
+---`removed`: the messages that left the view; `summary_ids`: the messages that replaced them; `before`: the next
+---message in the view, above which the card is placed ("" if no such message is drawn). `title` and `folded` describe
+---the card (with CoWork's title it shows its document's text, R-453), `sections` its folds. `tier` > 0: the tier of
+---the policy that was used, with the `counts` of messages before and after (R-137).
 ---@class CodeCompanion.Event.Compacted
 ---@field type "compacted"
 ---@field chat string
@@ -449,7 +449,7 @@
 ---@field reason string
 ---@field cancelled boolean
 
----A policy's own documented event; nothing is drawn, `User CodeCompanion<NameInCamelCase>` fires with `fields`.
+---An event documented by a policy; nothing is drawn, `User CodeCompanion<NameInCamelCase>` fires with `fields`.
 ---@class CodeCompanion.Event.PolicyEvent
 ---@field type "policy_event"
 ---@field chat string
@@ -459,8 +459,8 @@
 
 ---The provider request failed with an error worth retrying; the next attempt is in `wait_ms`.
 ---
----`reason`: the whole sentence; `brief`: two or three words, "" = none. `waiting`: the pending condition while a local
----server starts; the event repeats with every check.
+---`reason`: the whole sentence; `brief`: two or three words, or "". `waiting`: the pending condition while a local
+---server starts; the event is repeated at every check.
 ---@class CodeCompanion.Event.Retrying
 ---@field type "retrying"
 ---@field chat string
@@ -472,8 +472,8 @@
 
 ---The turn ended. `error`: one sentence if `reason` is `failed` or `limit`.
 ---
----`unsent`: the message was not sent, so the error applies until it is; with `reason` `stopped`, there is no reply to
----regenerate.
+---`unsent`: the message was not sent, so the error applies until the message is sent; with `reason` `stopped`, no
+---reply can be regenerated.
 ---@class CodeCompanion.Event.TurnFinished
 ---@field type "turn_finished"
 ---@field chat string
@@ -494,11 +494,11 @@
 ---
 ---kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
 ---`cleared` | `changed` | `note`; fields as in the live events. `change_id`: the change that made `edited`,
----`compacted` and `cleared`; `undone`: it is currently undone. `gone`: the message is not in the view; the value is
----the kind of change that removed it. `opens`: the entry is the first of the model's side of a turn, or of a new
----answer to the same message. `kept_percent`: the percentage still sent of a truncated tool result, or of each result
----that an edit truncated. `level`: the severity of a note; a note on the end of a turn has its outcome in `ended`.
----`changes`: file changes by the tools of a turn that ends here.
+---`compacted` and `cleared`; `undone`: that change is currently undone. `gone`: the message is not in the view; the
+---value is the kind of change that removed it. `opens`: the entry is the first of the model's side of a turn, or of
+---a new answer to the same message. `kept_percent`: the percentage still sent of a truncated tool result, or of each
+---result that an edit truncated. `level`: the severity of a note; `ended`: the outcome of a turn, in the note on its
+---end. `changes`: file changes by the tools of a turn that ends here.
 ---@class CodeCompanion.Wire.Entry
 ---@field kind string
 ---@field text? string
@@ -539,9 +539,9 @@
 ---@field change? CodeCompanion.Wire.FileChange|nil
 ---@field changes? CodeCompanion.Wire.FileChange[]
 
----A piece of a restored chat; pieces arrive newest first, and each belongs above the previous ones.
+---A batch of entries of a restored chat; batches arrive newest first, and each belongs above the previous ones.
 ---
----The first piece (`first`) is enough to fill a screen; `last` ends the restore.
+---The first batch (`first`) is enough to fill a screen; `last` ends the restore.
 ---@class CodeCompanion.Event.Restored
 ---@field type "restored"
 ---@field chat string
@@ -549,10 +549,10 @@
 ---@field first boolean
 ---@field last boolean
 
----Progress of the code index of `root`: `done` of `total` files while it is built (`total` 0 = not counted).
+---Progress of the code index of `root`: `done` of `total` files while it is built (`total` is 0 if not counted).
 ---
 ---`why`: one sentence if the index cannot be used or was not finished. `of_vectors`: the event is about the vectors of
----the pieces of code, and `done` and `total` count these.
+---code chunks, which `done` and `total` count.
 ---@class CodeCompanion.Event.IndexProgress
 ---@field type "index_progress"
 ---@field chat string
@@ -563,10 +563,11 @@
 ---@field why string
 ---@field of_vectors boolean
 
----A login waits for the user to enter `code` on the page `url` within `expires_s` seconds; "" = no code.
+---A login waits until the user enters `code` ("" if none) on the page `url`, for at most `expires_s` seconds.
 ---
----`comes_back`: the page redirects to an address of this machine; if that fails (the browser is elsewhere), the user
----may enter that address (`login` with `answer`). `account`: the requested account; `accounts`: other known accounts.
+---`comes_back`: the page redirects to an address on this machine; if that fails because the browser runs elsewhere,
+---the user may enter the address (`login` with `answer`). `account`: the requested account; `accounts`: other known
+---accounts.
 ---@class CodeCompanion.Event.LoginCode
 ---@field type "login_code"
 ---@field chat string
@@ -591,7 +592,7 @@
 ---@field chat string
 ---@field server string
 
----The files of the chat's folder that wait for the user's trust, as text; "" = none.
+---Lists, as text, the files of the chat's folder that wait for the user's trust ("" if none).
 ---@class CodeCompanion.Event.TrustWaits
 ---@field type "trust_waits"
 ---@field chat string
@@ -604,13 +605,13 @@
 ---@field chat string
 ---@field extra string
 
----First request: the user's settings (see `settings.py`), folders, the Neovim version, shell and language.
+---The first request: the user's settings (see `settings.py`), folders, Neovim version, shell and language.
 ---
----`shell`: the value of Neovim's option; `language`: the configured language or the locale, "" = unknown. `adapters`:
----the user's own entries by name (`adapters/entries`); `proxy`: for all of them, "" = none. `environment`: variables
----withheld from the process at start, because programs of the same user could read them there. `mistakes`: errors in
----the settings found by the editor, which a chat must show before it is used; `wrong_options`: errors in options that
----policies read, each sentence beginning with its key.
+---`shell`: the value of Neovim's option; `language`: the configured language or the locale ("" if unknown).
+---`adapters`: the user's own entries by name (`adapters/entries`); `proxy`: the proxy for all adapters ("" for none).
+---`environment`: variables withheld from the process at start, because programs of the same user could read them
+---there. `mistakes`: errors in the settings that the editor found, which must be shown before a chat is used;
+---`wrong_options`: errors in options that policies read, each sentence beginning with its key.
 ---@class CodeCompanion.Request.Hello
 ---@field id? integer
 ---@field chat? string
@@ -644,10 +645,10 @@
 ---@field message string
 ---@field source? string
 
----The state of the editor at one moment, so that a turn does not need callbacks.
+---The state of the editor at one moment, so that a turn needs no callbacks.
 ---
----`cursor`: (row, column) in the file `current`; `visible`: the first and last of its lines on the screen and its
----number of lines; rows and lines are 1-based. `send_code` False: the user does not allow code to be sent
+---`cursor`: (row, column) in the file `current`; `visible`: the file's first and last line on the screen, and its
+---number of lines; rows and lines are 1-based. `send_code` is False if the user does not allow code to be sent
 ---(`opts.send_code`). The editor sends the `buffers` with unsaved changes; the bridge adds the others, which
 ---`GiveOpenFiles` names.
 ---@class CodeCompanion.Wire.Snapshot
@@ -659,14 +660,14 @@
 ---@field diagnostics? CodeCompanion.Wire.Diagnostic[]
 ---@field send_code? boolean
 
----Open a new chat (the editor chooses the id `chat`), or the stored chat `resume`, which is then the chat's id too.
+---Open a new chat (the editor chooses its id, `chat`), or the stored chat with the id `resume`, which it keeps.
 ---
 ---`unconfirmed`: keys of submits for which the editor does not know whether they were stored. `copy`: the id of this
 ---copy of the chat, unique among all editors; its input has its own draft. `shown`: the displayed part of a reply that
----a host was receiving when it was killed. `purpose`: a chat without a buffer, for one kind of request; it appears in
----the list of chats only after the user gives it a title or opens it in a window. `edit_in_place` is a chat like any
----other; with any other purpose the system prompt is `prompts/purpose_<purpose>.md`, without tools, rules and gathered
----code.
+---a host was receiving when it was killed. `purpose`: the chat has no buffer and serves one kind of request; it is
+---listed only after the user gives it a title or opens it in a window. With the purpose `edit_in_place` it is a chat
+---like any other; with any other purpose, its system prompt is `prompts/purpose_<purpose>.md`, and it has no tools,
+---rules or gathered code.
 ---@class CodeCompanion.Request.OpenChat
 ---@field id? integer
 ---@field chat? string
@@ -681,9 +682,9 @@
 
 ---Text from the editor. `title`: its description, shown before the file and its lines.
 ---
----`path`: its file, "" = none; `first`: the 1-based line at which it begins there, 0 = it is not text of the file;
----`whole`: it is the whole file; `partial`: its lines are parts of the file's lines. `language`: that of the code
----block.
+---`path`: its file ("" if none); `first`: the 1-based line at which it begins there (0 if it is not text from the
+---file); `whole`: it is the whole file; `partial`: its lines are parts of the file's lines. `language`: the language
+---of the code block.
 ---@class CodeCompanion.Wire.EditorText
 ---@field text string
 ---@field title? string
@@ -696,9 +697,9 @@
 
 ---Editor content that a message mentions (`written`: `#{diff:staged}`), as it was when the message was sent.
 ---
----Without `texts` there is no content, for the reason `nothing`. `error`: the reason why the message cannot be sent.
----If the content does not fit, the end named by `keep` is kept. `comes`: with this request, in a later one
----(`editor_context`), or by the host, which reads it by `name` and `argument`.
+---If `texts` is empty, `nothing` is the reason that there is no content. `error`: the reason that the message cannot
+---be sent. If the content does not fit, the end named by `keep` is kept. `comes`: whether the content comes with this
+---request, in a later request (`editor_context`), or from the host, which reads it by `name` and `argument`.
 ---@class CodeCompanion.Wire.EditorItem
 ---@field written string
 ---@field name string
@@ -709,11 +710,11 @@
 ---@field keep? "head"|"tail"
 ---@field comes? "by_host"|"later"|"now"
 
----Send the text of the input region. `submit_id` rises by one per submit of the chat, so each is sent exactly once.
+---Send the text of the input region. `submit_id` increases with each submit, so each is sent exactly once.
 ---
----`key`: unique among all editors, logged with the message. With `edit` the text is the instruction of an edit in
+---`key`: unique among all editors and logged with the message. With `edit`, the text is the instruction of an edit in
 ---place: no tools are offered in its turn, and its reply is also sent as `edit_text` and `edit_ended`. `items`: the
----editor content it mentions.
+---editor content that the text mentions.
 ---@class CodeCompanion.Request.Submit
 ---@field id? integer
 ---@field chat? string
@@ -747,15 +748,15 @@
 
 ---→ `{label, tokens}`. Attach a file, a buffer, an image … to the next request; 0 tokens while a turn is running.
 ---
----`text`: its content, for kinds that the host does not read.
+---`text`: the content, for kinds that the host does not read itself.
 ---
----The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`, for which `path` selects the diff, "" =
----all uncommitted changes.
+---The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`, which `path` selects ("" for all
+---uncommitted changes).
 ---
----Only attachments of the kind `file` or `buffer` are live; a `text` never changes, whatever its label.
+---Only attachments of the kind `file` or `buffer` are live; a `text` attachment never changes, whatever its label.
 ---
----A `.pdf` file is attached as a document. `live`: the model is notified when the file or buffer changes; None = as
----configured.
+---A `.pdf` file is attached as a document. `live`: notify the model when the file or buffer changes (None: as
+---configured).
 ---@class CodeCompanion.Request.Attach
 ---@field id? integer
 ---@field chat? string
@@ -782,7 +783,7 @@
 ---@field chat? string
 ---@field items string[]
 
----→ one sentence. Start or stop sending the model the changes of these context items.
+---→ one sentence. Start or stop sending the model the changes to these context items.
 ---@class CodeCompanion.Request.SetLive
 ---@field id? integer
 ---@field chat? string
@@ -831,7 +832,7 @@
 ---@field model? string
 ---@field secrets? table<string, string>
 
----Use another policy in the chat (`/policy`); "" = as configured.
+---Use another policy in the chat (`/policy`); "" selects the configured policy.
 ---@class CodeCompanion.Request.SetPolicy
 ---@field id? integer
 ---@field chat? string
@@ -899,7 +900,7 @@
 
 ---Save the text of the input region (debounced by the editor).
 ---
----`copy`: the chat is read-only there, and its owner has a different draft.
+---`copy`: the read-only copy in which the text was typed; the chat's owner has a different draft.
 ---@class CodeCompanion.Request.SaveDraft
 ---@field id? integer
 ---@field chat? string
@@ -908,17 +909,17 @@
 
 ---→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, draft, first_question, …}]`.
 ---
----Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch). With
----`chat`, only that chat, even if it is empty.
+---The newest chats come first; times are in seconds since the epoch. `forked_from` and `family` name other chats (""
+---if the chat is not a branch). With `chat`, only that chat, even if it is empty.
 ---@class CodeCompanion.Request.ListSessions
 ---@field id? integer
 ---@field chat? string
 ---@field cwd? string
 ---@field limit? integer
 
----→ `{text, chats: [{chat, title, time, messages, lost}]}`: chats that checkpoints have and the database lacks.
+---→ `{text, chats: [{chat, title, time, messages, lost}]}`: chats in checkpoints that the database lacks.
 ---
----`text` is one sentence, or "" if none is missing; `time` in ms; `lost` -1: the chat exists, but ends earlier.
+---`text` is one sentence, or "" if none is missing; `time` is in ms; `lost` is -1 if the chat exists but ends earlier.
 ---@class CodeCompanion.Request.ListMissing
 ---@field id? integer
 ---@field chat? string
@@ -936,8 +937,8 @@
 
 ---→ `{path, text}`: write a stored chat to a shareable file; `text` is one sentence.
 ---
----`path` is absolute, "" = a name derived from the chat's title in `cwd`. An existing file is not overwritten. Keys
----are masked, and the home folder becomes `~`.
+---`path` is absolute; "" means a name derived from the chat's title, in `cwd`. An existing file is not overwritten.
+---Keys are masked, and the home folder becomes `~`.
 ---@class CodeCompanion.Request.ExportChat
 ---@field id? integer
 ---@field chat? string
@@ -945,15 +946,15 @@
 ---@field path? string
 ---@field form? "html"|"md"
 
----→ one sentence. Permanently delete the stored chat `chat`, unless it is open. The editor asks before.
+---→ one sentence. Permanently delete the stored chat `chat` unless it is open. The editor asks for confirmation.
 ---@class CodeCompanion.Request.DeleteSession
 ---@field id? integer
 ---@field chat? string
 
----→ id of the branch. Copy the chat up to (not including) its message `at`, or all of it, into the new chat `fork`.
+---→ the branch's id. Copy the chat up to (not including) its message `at`, or all of it, into the new chat `fork`.
 ---
----`draft` is stored with it. Repeating the request for an existing branch does nothing; `fork` "" = the host chooses
----an id.
+---`draft` is stored with the branch. Repeating the request for an existing branch does nothing; if `fork` is "", the
+---host chooses an id.
 ---@class CodeCompanion.Request.ForkChat
 ---@field id? integer
 ---@field chat? string
@@ -967,7 +968,7 @@
 ---@field id? integer
 ---@field chat? string
 
----→ `[{id, chat, kind, time, messages, title}]` of one chat (`of`) or all, newest first; `time` in ms.
+---→ `[{id, chat, kind, time, messages, title}]` of one chat (`of`) or all, newest first; `time` is in ms.
 ---@class CodeCompanion.Request.ListCheckpoints
 ---@field id? integer
 ---@field chat? string
@@ -980,13 +981,13 @@
 ---@field checkpoint string
 ---@field snapshot CodeCompanion.Wire.Snapshot
 
----→ `{folder, user, project, unused, of, others, entries}`: the memory of a project; with a `query`, the best hits.
+---→ `{folder, user, project, unused, of, others, entries}`: a project's memory; with a `query`, the best hits.
 ---
----The project is that of the chat, or of `cwd` if the host does not have the chat open. `folder`: that of the
----project's notes; `user`, `project`: the files the user writes ("" = not used); `unused`: sentences about unused
----files; `of`: the number of entries; `others`: the number in other projects, which `everything` adds. `entries`:
----`{path, line, origin, scope, is_private, title, first, time, can_delete}`, newest first, at most 500; `origin` is
----"you", "model" or "compaction".
+---The project is that of the chat, or of `cwd` if the host does not have the chat open. `folder`: the folder of the
+---project's notes; `user`, `project`: the files that the user writes ("" if not used); `unused`: sentences about
+---unused files; `of`: the number of entries; `others`: the number of entries in other projects, which `everything`
+---includes. `entries`: `{path, line, origin, scope, is_private, title, first, time, can_delete}`, newest first, at
+---most 500; `origin` is "you", "model" or "compaction".
 ---@class CodeCompanion.Request.ShowMemory
 ---@field id? integer
 ---@field chat? string
@@ -994,24 +995,24 @@
 ---@field query? string
 ---@field everything? boolean
 
----→ one sentence. Delete a memory file that was not written by a person (`can_delete`).
+---→ one sentence. Delete a memory file that the user did not write (`can_delete`).
 ---@class CodeCompanion.Request.DeleteMemory
 ---@field id? integer
 ---@field chat? string
 ---@field path string
 
----→ one sentence. Restore the memory file that was deleted last since the host started.
+---→ one sentence. Restore the most recent memory file deleted since the host started.
 ---@class CodeCompanion.Request.RestoreMemory
 ---@field id? integer
 ---@field chat? string
 
----→ `[{adapter, models: [{name, window, about}], problem, brief}]` of one adapter, "" = all; see `model_choice`.
+---→ `[{adapter, models: [{name, window, about}], problem, brief}]`, "" for all adapters; see `model_choice`.
 ---@class CodeCompanion.Request.ListModels
 ---@field id? integer
 ---@field chat? string
 ---@field adapter? string
 
----→ `[{adapter, text, advice}]` of the adapters in the request whose servers report anything; see `server_card`.
+---→ `[{adapter, text, advice}]` of the requested adapters whose servers report anything; see `server_card`.
 ---@class CodeCompanion.Request.ServerCards
 ---@field id? integer
 ---@field chat? string
@@ -1019,10 +1020,10 @@
 
 ---→ `{user, models, problem, notice}`: log in to an adapter that uses a login instead of a key.
 ---
----The event `login_code` tells the user what to do. `account`: "" = the last used, "new" = another account, else one
----of the event's `accounts`. `notice`: a `{title, text}` to show at the first login, or empty. `answer` passes the
----`address` to which the browser was redirected. `stop` cancels the login; the waiting request then fails. `forget`
----deletes our own login, → `{forgotten, note}`.
+---The event `login_code` tells the user what to do. `account`: "" for the last account used, "new" for another
+---account, or one of the event's `accounts`. `notice`: a `{title, text}` to show at the first login, or empty.
+---`answer` passes the `address` to which the browser was redirected. `stop` cancels the login; the waiting request
+---then fails. `forget` deletes our own login → `{forgotten, note}`.
 ---@class CodeCompanion.Request.Login
 ---@field id? integer
 ---@field chat? string
@@ -1039,9 +1040,9 @@
 
 ---→ `{prompts: [{name, description, alias, messages, origin, label, path, sha256, state, …}], problems}`.
 ---
----The prompt files of `own_folder` and `folders`, and those of the project at `cwd`. `state` of a project's prompt:
----"allowed", or "waits" for the user's trust (`show_trust`), then without `messages`. `problems`: a sentence for each
----unusable file; `notes` of a prompt: its unusable parts.
+---These are the prompt files of `own_folder` and `folders`, and of the project at `cwd`. The `state` of a project's
+---prompt is "allowed", or "waits" if it needs the user's trust (`show_trust`) and comes without `messages`.
+---`problems`: a sentence for each unusable file; `notes`: the unusable parts of a prompt.
 ---@class CodeCompanion.Request.ListPrompts
 ---@field id? integer
 ---@field chat? string
@@ -1051,10 +1052,10 @@
 
 ---→ `{folder, why, since, identity, files, others, waiting, silenced, problem}`: a folder's files, all decisions.
 ---
----The folder is that of the chat, or `cwd` if the host does not have the chat open. `why` it is trusted: "" (it is
----not), "user", "setup" (`trust.folders`) or "off" (`trust.enabled`). `files`: `{kind, label, path, sha256, text,
----does, is_trusted, runs, leads_out, cut}`; `others`: `{path, kind, since, here}` of every decision. `folders` and
----`own_folder`: those of prompts (`list_prompts`).
+---The folder is that of the chat, or `cwd` if the host does not have the chat open. `why`: why the folder is trusted:
+---"user", "setup" (`trust.folders`), "off" (`trust.enabled`), or "" if it is not. `files`: `{kind, label, path,
+---sha256, text, does, is_trusted, runs, leads_out, cut}`; `others`: `{path, kind, since, here}` of every decision.
+---`folders` and `own_folder`: the prompt folders (`list_prompts`).
 ---@class CodeCompanion.Request.ShowTrust
 ---@field id? integer
 ---@field chat? string
@@ -1067,11 +1068,11 @@
 ---@field path string
 ---@field sha256 string
 
----→ one sentence. Trust a folder or files, revoke that, or silence the reminder of waiting files (`silence`).
+---→ one sentence. Trust a folder or files, revoke trust, or silence the reminder about waiting files (`silence`).
 ---
----`folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: the files to trust
----as shown; if `what` is "folder", all files shown. `path`: a file to trust with its current content, or the file or
----folder to `revoke`, "" = the folder.
+---`folder` and `identity`: the folder that was shown, or "" for the folder of the chat or of `cwd`. `files`: the files
+---to trust as shown; if `what` is "folder", all files shown. `path`: a file to trust with its current content, or the
+---file or folder to `revoke` ("" for the folder).
 ---@class CodeCompanion.Request.ChangeTrust
 ---@field id? integer
 ---@field chat? string
@@ -1084,7 +1085,7 @@
 ---@field folders? string[]
 ---@field own_folder? string
 
----→ `{written: why}`: mentions in external text of files outside the project at `cwd`, or with secrets.
+---→ `{written: why}`: mentions in external text of files outside the project at `cwd`, or of files with secrets.
 ---@class CodeCompanion.Request.CheckMentions
 ---@field id? integer
 ---@field chat? string
@@ -1093,18 +1094,19 @@
 
 ---→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 ---
----The next request, message by message; `cache` is `hit`, `miss` or "", `cost` is in US dollars or null. With
----`request`, the request of that number (1-based, −1 = the newest) as it was sent, with its `turn` (or its purpose
----`asked` for a summary), a `note`, the number of `requests`, and whether its `total` is `exact`.
+---This describes the next request, message by message; `cache` is `hit`, `miss` or "", `cost` is in US dollars or
+---null. With `request`, it describes the request with that number (1-based, −1 for the newest) as it was sent, with
+---its `turn` (or its purpose `asked` for a summary), a `note`, the number of `requests`, and whether its `total` is
+---`exact`.
 ---@class CodeCompanion.Request.Inspect
 ---@field id? integer
 ---@field chat? string
 ---@field request? integer
 
----→ `{title, text, filetype, state}`: the body of a request as JSON (0 = the next request), or a message in it.
+---→ `{title, text, filetype, state}`: the body of a request as JSON (0 for the next request), or a message in it.
 ---
----The text differs from the bytes sent only in whitespace between JSON values. `item`: id of a message, `system` or
----`tools`.
+---The text differs from the bytes sent only in whitespace between JSON values. `item`: the id of a message, `system`
+---or `tools`.
 ---@class CodeCompanion.Request.ShowRequest
 ---@field id? integer
 ---@field chat? string
@@ -1126,22 +1128,23 @@
 
 ---→ `{title, text, filetype, state, summary}`: the stored content for a message id or call id.
 ---
----`summary`: that of a tool result, as on its line ("" for other messages).
+---`summary`: the summary of a tool result, as on its line ("" for other messages).
 ---@class CodeCompanion.Request.ShowOriginal
 ---@field id? integer
 ---@field chat? string
 ---@field item string
 
----→ `{title, text, spans}`: the cost of the chat, as Markdown (R-356). Read from the log; the chat may be closed.
+---→ `{title, text, spans}`: the cost of the chat as Markdown (R-356). Read from the log; the chat may be closed.
 ---
----`spans`: the colours of its chart, (0-based line, first byte, end, ink). `ascii`: draw without Braille.
+---`spans`: the colours of the chart, as (0-based line, first byte, end, ink). `ascii`: draw the chart without Braille
+---characters.
 ---@class CodeCompanion.Request.ShowCost
 ---@field id? integer
 ---@field chat? string
 ---@field width? integer
 ---@field ascii? boolean
 
----→ `{title, text, turn, turns}`: a turn call by call, by default the newest (R-357). Read from the log.
+---→ `{title, text, turn, turns}`: a turn call by call, by default the newest turn (R-357), read from the log.
 ---@class CodeCompanion.Request.ShowTrace
 ---@field id? integer
 ---@field chat? string
@@ -1160,7 +1163,7 @@
 ---@field id? integer
 ---@field chat? string
 
----→ one sentence naming the undone change. `change_id` "" = the newest change (R-545); any other is refused.
+---→ one sentence naming the undone change. `change_id` "": the newest change (R-545); any other id is refused.
 ---@class CodeCompanion.Request.UndoChange
 ---@field id? integer
 ---@field chat? string
@@ -1184,9 +1187,9 @@
 ---@field chat? string
 ---@field item string
 
----→ one sentence. Pin a message by message or call id ("" = the newest), or `text` as an instruction (R-361).
+---→ one sentence. Pin a message by message or call id ("" for the newest), or `text` as an instruction (R-361).
 ---
----`source`: the project file that the instruction is from, "" = it is the user's own. `again`: pinning an already
+---`source`: the project file that the instruction comes from, or "" if the user wrote it. `again`: pinning an already
 ---pinned message succeeds without effect.
 ---@class CodeCompanion.Request.Pin
 ---@field id? integer
@@ -1208,7 +1211,7 @@
 ---@field id? integer
 ---@field chat? string
 
----→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: a search in removed messages.
+---→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: search in removed messages.
 ---@class CodeCompanion.Request.Recall
 ---@field id? integer
 ---@field chat? string
@@ -1216,9 +1219,9 @@
 
 ---→ `{title, head, rows, text, root, can_choose}`: the code that would be gathered for a question (`/context`).
 ---
----Without a question, for the user's newest message; nothing is sent. A row is `{path, start, end, what, source,
+---Without a question, the user's newest message is used; nothing is sent. A row is `{path, start, end, what, source,
 ---score, tokens, state, why, kind, name, anchor, anchor_at, chosen_at}`. `state` is "in", "out" (`why`: the reason),
----or "left out" or "pinned" by the user; `chosen_at`: the line at which it was pinned, 0 = `start`.
+---or "left out" or "pinned" by the user; `chosen_at`: the line at which the code was pinned (0 means `start`).
 ---@class CodeCompanion.Request.PreviewCode
 ---@field id? integer
 ---@field chat? string
@@ -1231,7 +1234,7 @@
 ---@field chat? string
 ---@field item string
 
----→ one sentence. Leave a piece out of the next question, or pin it in this chat; "" = neither.
+---→ one sentence. Leave a snippet out of the next question, or pin it in this chat; "" means neither.
 ---@class CodeCompanion.Request.ChooseCode
 ---@field id? integer
 ---@field chat? string
@@ -1255,7 +1258,7 @@
 
 ---→ `{title, text, filetype, state}`: the whole diff of a file change.
 ---
----With `texts` also `before` and `after`: the whole contents.
+---With `texts`, the result also has the full contents as `before` and `after`.
 ---@class CodeCompanion.Request.ShowChange
 ---@field id? integer
 ---@field chat? string
@@ -1264,9 +1267,9 @@
 
 ---→ `{text, reverted, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
 ---
----Revert file changes with a three-way merge against later changes; files with conflicts are unchanged. With `markers`
----the conflict is put into the file's buffer, unsaved. `hunk`: revert only this hunk of a single change (0-based, as
----in the `places` of `list_changes`), or reapply it if it is reverted.
+---Revert file changes with a three-way merge against later changes; files with conflicts are unchanged. With
+---`markers`, the conflict is inserted into the file's buffer, unsaved. `hunk`: revert only this hunk of a single
+---change (0-based, as in the `places` of `list_changes`), or reapply it if it is reverted.
 ---@class CodeCompanion.Request.RevertChanges
 ---@field id? integer
 ---@field chat? string
@@ -1274,30 +1277,30 @@
 ---@field markers? boolean
 ---@field hunk? integer|nil
 
----→ `[{grant, tool, what, configured}]`: calls allowed without asking in this chat; `what` "" = every call.
+---→ `[{grant, tool, what, configured}]`: calls allowed without asking in this chat; `what` is "" for every call.
 ---@class CodeCompanion.Request.ListGrants
 ---@field id? integer
 ---@field chat? string
 
----→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools and groups, token costs, which are on.
+---→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools, groups, token costs, enabled state.
 ---
----`sent`: the tool is part of the next request; `why_not`: why a tool that is on is not sent. `coming`: name and state
----of servers whose tools are not known yet.
+---`sent`: the tool is part of the next request; `why_not`: why an enabled tool is not sent. `coming`: the names and
+---states of servers whose tools are not known yet.
 ---@class CodeCompanion.Request.ListTools
 ---@field id? integer
 ---@field chat? string
 
 ---→ one sentence. Enable or disable these tools and groups in the chat from now on.
 ---
----`how`: `on`, `off` and `toggle` switch them; `only` offers just these, or those of the configuration if `names` is
----empty.
+---`how`: `on`, `off` and `toggle` switch the named tools; `only` offers just these, or the configured tools if `names`
+---is empty.
 ---@class CodeCompanion.Request.ChooseTools
 ---@field id? integer
 ---@field chat? string
 ---@field names string[]
 ---@field how? "off"|"on"|"only"|"toggle"
 
----→ one sentence. Revoke `grant`, so that the calls it allowed ask again.
+---→ one sentence. Revoke `grant`, so that the calls it allowed need approval again.
 ---@class CodeCompanion.Request.RevokeGrant
 ---@field id? integer
 ---@field chat? string
@@ -1326,9 +1329,9 @@
 ---@field tool? string
 ---@field cwd? string
 
----Return the text of a resource (`uri`) of a server, or of a prompt with its arguments filled in (`prompt`).
+---Return the text of a server's resource (`uri`), or of a server's prompt with its arguments filled in (`prompt`).
 ---
----A stopped server is started. With `attach` the resource is instead attached to the chat's next request.
+---A stopped server is started. With `attach`, the resource is instead attached to the chat's next request.
 ---@class CodeCompanion.Request.ReadMcp
 ---@field id? integer
 ---@field chat? string
@@ -1341,11 +1344,12 @@
 
 ---→ `{root, phase, done, total, why, files, chunks, symbols, vectors, bytes, complete, left_out, no_vectors}`.
 ---
----Build or report the code index.
+---Build the code index, or report its state.
 ---
----`start`: build it in the background if it is out of date; `rebuild`: from scratch. `index_progress` events report
----the progress. With neither, only the current index is reported, with `left_out`: a sentence on which files are not
----searched and why. `no_vectors`: why the last run that made vectors ended early, "" = it did not.
+---`start`: build it in the background if it is out of date; `rebuild`: build it from scratch. `index_progress` events
+---report the progress. With neither, only the state of the current index is reported, with `left_out`: a sentence that
+---lists the files not searched and gives the reason. `no_vectors`: why the last run that computed vectors ended early,
+---or "" if it did not.
 ---@class CodeCompanion.Request.IndexProject
 ---@field id? integer
 ---@field chat? string
@@ -1353,9 +1357,9 @@
 ---@field start? boolean
 ---@field rebuild? boolean
 
----→ `{diff, stat, subjects, secret}`: the staged changes; `diff` "" = none. `secret`: files left out (R-266).
+---→ `{diff, stat, subjects, secret}`: the staged changes (`diff` is "" if none). `secret`: files left out (R-266).
 ---
----`index`, `git_dir` and `work_tree`: the paths that `git commit` passed to its editor, "" = the folder's defaults.
+---`index`, `git_dir` and `work_tree`: the paths that `git commit` passed to its editor ("" for the folder's defaults).
 ---@class CodeCompanion.Request.ReadStaged
 ---@field id? integer
 ---@field chat? string
@@ -1364,7 +1368,7 @@
 ---@field git_dir? string
 ---@field work_tree? string
 
----→ the file names that git lists below a folder, each preceded by a NUL, "" = none.
+---→ the file names that git lists below a folder, each preceded by a NUL, or "" if there are none.
 ---@class CodeCompanion.Request.ListNames
 ---@field id? integer
 ---@field chat? string
@@ -1389,9 +1393,9 @@
 ---
 ---`before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: the text
 ---above `before`, from the top of the file (≤ 20,000). `line` and `column` of the cursor are 0-based, in bytes.
----`recent`: newest first. `manual`: the user requested it. `count`: number of different completions; 0 sends no
----request and only checks whether a server is available. A newer request of the same editor cancels this one, whose
----reply then has neither items nor a reason.
+---`recent`: newest first. `manual`: the user requested the completion. `count`: the number of different completions; 0
+---sends no request and only checks whether a server is available. A newer request from the same editor cancels this
+---one, whose reply then has neither items nor a reason.
 ---@class CodeCompanion.Request.CompleteCode
 ---@field id? integer
 ---@field chat? string
@@ -1407,7 +1411,7 @@
 ---@field manual? boolean
 ---@field count? integer
 
----Cancel the completion requested by `of` (0 = the running one) and close its connection.
+---Cancel the completion requested by `of` (0 for the running one) and close its connection.
 ---@class CodeCompanion.Request.CancelCompletion
 ---@field id? integer
 ---@field chat? string

@@ -1,4 +1,4 @@
-"""`python -m codecompanion`: the command line. If this Python lacks its packages, prints the command to use."""
+"""Runs the command line for `python -m codecompanion`. If this Python lacks its packages, prints the program to run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ OLDEST_PYTHON = (3, 11)
 
 
 def find_problem(error: ModuleNotFoundError | None) -> str:
-    """Return why this Python cannot run the command line and which program can, or ""."""
+    """Return an error message if this Python cannot run the command line, with the program to run instead, else ""."""
     if sys.version_info[:2] < OLDEST_PYTHON:
         why = "Python 3.11 or newer is needed"
     elif error is not None:

@@ -1,4 +1,4 @@
-"""Describes where one of our tables differs from the document it follows: policies, and stages of gathering code."""
+"""Describes how our tables (policies, stages of gathering code) differ from the documents that they follow."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 
 class Deviation(msgspec.Struct, frozen=True):
-    """A difference from the document: its path in the table (`stage.tier.step.parameter`), and its reason.
+    """A difference between a table and its document: the path (`stage.tier.step.parameter`), and the reason.
 
-    `ours` and `document` are the values of a parameter; None if the document has no such parameter.
+    `ours` and `document` are the two values of a parameter; `document` is None if the document has no such parameter.
     """
 
     place: str

@@ -170,7 +170,7 @@ class EncryptedRefused(RequestRejected):
 
 
 class NotServed(AdapterError):
-    """The server or its model lacks the function (infilling, embeddings); retrying does not help."""
+    """The server or its model does not support the operation (infilling, embeddings); retrying does not help."""
 
 
 class ContentRefused(AdapterError):

@@ -1,7 +1,7 @@
-"""Every text that replaces removed content, exactly as the documents print it (R-513, R-523).
+"""Defines every text that replaces removed content, exactly as the documents print it (R-513, R-523).
 
-Placeholders are constant for the content they replace: they must not contain anything that changes (counters, dates),
-or every request loses the provider's prompt cache (lesson 22).
+Placeholders are constant for the content they replace: if they contained anything that changes (counters, dates), every
+request would miss the provider's prompt cache (lesson 22).
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ MENTIONED_CLEARED = (
     "<important>`{written}` of an earlier message cleared to save context{named}."
     " Read the files again, or ask the user, if you need it.</important>"
 )
-"""Replaces editor context. `{written}` as in the message, such as `#{diff:staged}`; `{named}` lists the files it
-showed."""
+"""Replaces editor context. `{written}` is the mention as written in the message, such as `#{diff:staged}`; `{named}`
+lists the files it showed.
+"""
 _MAX_NAMED = 20
 TEMPLATES = {
     "tool_result_cleared": TOOL_RESULT_CLEARED,
@@ -74,14 +75,14 @@ QUOTES_HEADING = "**User messages** (copied from the log, in the user's own word
 UNVERIFIED = "(unverified)"
 """Follows a name in a summary that does not occur in the history."""
 OMITTED_MESSAGE = "[Large {role} message (~{thousands}K tokens) omitted from summary]"
-"""Stands for a large message that was left out of a summary; these notes end the summary (R-125)."""
+"""Replaces a large message that was left out of a summary; these notes are at the end of the summary (R-125)."""
 _NOTES = regex(r"(?:\A|\n\n)((?:\[Large \w+ message \(~\d+K tokens\) omitted from summary\]\n?)+)\Z")
 NO_ROOM = "(left out: no room)"
 """Replaces the content of a summary section that did not fit; an empty section contains `None`."""
 NO_ROOM_FOR = "(no room for sections {numbers})"
 """Precedes a summary too short for all of its headings."""
 RAW_HEADING = "Dropped context (raw, truncated):"
-"""Heads the shortened original messages if no model wrote a summary (R-434)."""
+"""Heading of the shortened original messages if no model wrote a summary (R-434)."""
 LEDGER_HEADING = "**Ledger** (read from the log, not written by a model)"
 CANCELLED_BY_USER = "Cancelled by the user before it finished."
 NOT_ANSWERED = (
@@ -103,7 +104,7 @@ def quote_request(text: str) -> str:
 
 
 def quoted_request(summary: str) -> str:
-    """Return the user's words quoted at the end of a summary, even inside its element; "" when there are none."""
+    """Return the user's words quoted at the end of a summary, even inside its enclosing element; "" if none."""
     words = summary.rpartition(_OPEN_REQUEST)[2] if _OPEN_REQUEST in summary else ""
     element = _OPENS.match(summary)
     return words.removesuffix(f"\n</{element.group(1)}>") if words and element else words
@@ -124,7 +125,7 @@ def fill_tool_template(template: str, result: Message, tool: str) -> str:
 
 
 def gathered_names(message: Message) -> str:
-    """Return the files of a gathered message with their lines, best first: `a.py:1-40, 60-75; b.py`, "" = unknown.
+    """Return the files of a gathered message with their lines, best first: `a.py:1-40, 60-75; b.py`; "" if unknown.
 
     Excludes files that were only named because their code is already in an earlier message.
     """
@@ -149,7 +150,7 @@ def mentioned_cleared(mentioned: Mentioned) -> str:
 
 
 def cleared_along(message: Message) -> str:
-    """Return the placeholder of a cleared message that was attached to a question, code or editor context."""
+    """Return the placeholder of a cleared message with code or editor context that was attached to a question."""
     if message.mentioned is not None:
         return mentioned_cleared(message.mentioned)
     return without_gathered_code(message).text
@@ -170,7 +171,7 @@ def original_chars(result: Message) -> int:
 
 
 def kept_percent(result: Message) -> int:
-    """Return the percentage still sent of a truncated tool result, at least 1; 0 for one that was not truncated."""
+    """Return the percentage of a truncated tool result that is still sent, at least 1; 0 if it was not truncated."""
     whole = original_chars(result)
     return max(1, min(99, round(100 * (whole - result.left_out) / whole))) if result.left_out and whole else 0
 

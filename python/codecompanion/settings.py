@@ -2,11 +2,11 @@
 
 The defaults are defined once, in the option schema `lua/codecompanion/config/schema.lua`; `settings_defaults.json`
 beside this file is generated from it (`make doc`), so the command line works without Neovim. Lua has already checked
-the user's values; the checks here are for the command line, and for a Lua side of a different version.
+the user's values; the checks here are for the command line, and for Lua code of a different version.
 
-Adapter entries stay plain dicts in the shape of `adapters.base.AdapterSettings` (an edge this module may not import).
-The built-in ones are in `builtin_adapters.json`, which Lua reads too; the user's entries are resolved in
-`adapters/entries`. `context_management` has only the keys the user set: the policy has its own defaults.
+Adapter entries stay plain dicts in the shape of `adapters.base.AdapterSettings` (which this module may not import). The
+built-in ones are in `builtin_adapters.json`, which Lua reads too; the user's entries are resolved in
+`adapters/entries`. `context_management` has only the keys that the user set: the policy has its own defaults.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _NAMED_TABLES: dict[str, type[msgspec.Struct]] = {
 
 
 def defaults() -> dict[str, Any]:
-    """Return the settings of an empty configuration (a fresh copy): the result of `config.for_host()`, and adapters."""
+    """Return the settings of an empty configuration (a fresh copy): those of `config.for_host()`, plus adapters."""
     loaded: dict[str, Any] = msgspec.json.decode(_data("settings_defaults.json"))
     return {**loaded, "adapters": {name: builtin_entry(name) for name in builtin_adapters()}}
 
@@ -111,13 +111,13 @@ def _entry(name: str) -> bytes:
 
 
 def load(given: Mapping[str, Any]) -> Settings:
-    """Return the settings: `given` (from `config.for_host()`, or a part of it) over the defaults.
+    """Return the settings: `given` (from `config.for_host()`, or a part of it) merged over the defaults.
 
     Sections are merged field by field, `adapters`, `models` and `tools.entries` also name by name; an adapter that is
     not built in starts from the entry `openai_compatible`.
 
     Raises:
-        ConfigError: unknown key, wrong type, or an unknown adapter; names the key path.
+        ConfigError: a key or adapter is unknown, or a value has the wrong type; the message names the key path.
     """
     merged = _merge(given)
     try:
@@ -136,7 +136,7 @@ def load(given: Mapping[str, Any]) -> Settings:
 
 
 def _check_budget(name: str, limit: float, warn: float) -> None:
-    """Refuse an invalid budget, and a warning without its budget (R-358)."""
+    """Raise `ConfigError` for an invalid budget, or for a warning threshold without a budget (R-358)."""
     key = key_path(f"chat.{name}")
     if not 0 <= limit < float("inf"):
         raise ConfigError(key, f"got {limit}", "US dollars, 0 = unlimited")

@@ -32,7 +32,7 @@ class ContextPacketSettings(Section, frozen=True):
 
 
 class MemorySettings(Section, frozen=True):
-    """The content of the memory (R-446, R-449), and how many tokens of it a new chat starts with (0 = none).
+    """Settings for the memory's content (R-446, R-449), and how many tokens of it a new chat starts with (0 = none).
 
     `exclude` are regular expressions.
     """
@@ -46,11 +46,11 @@ class ChatSettings(Section, frozen=True):
     """The options of every new chat (`interactions.chat`).
 
     `model` "" = the adapter's default. `adapter_policies` maps adapters to policies, `policies` are user-defined,
-    `strategies` maps names to the user's functions. `system_prompt` None = the built-in one.
-    `max_provider_requests_per_turn` < 0 = unlimited. `budget` and `total_budget` are US dollars, 0 = unlimited;
-    `…_warn` are shares of them, 0..1, 0 = never. `context_window` applies to every model, in tokens; 0 = each has its
-    own (R-103). `context_management` has only the keys the user set (R-503); triggers are 0 < t < 1 of the window,
-    tokens ≥ 2, or False. `checkpoint_every_messages` 0 = only the checkpoints a policy asks for.
+    `strategies` maps names to the user's functions. `system_prompt` None = the built-in prompt.
+    `max_provider_requests_per_turn` < 0 = unlimited. `budget` and `total_budget` are in US dollars, 0 = unlimited;
+    `…_warn` are shares of these budgets, 0..1, 0 = never. `context_window` applies to every model, in tokens; 0 = each
+    model has its own (R-103). `context_management` has only the keys that the user set (R-503); triggers are 0 < t < 1
+    of the window, tokens ≥ 2, or False. `checkpoint_every_messages` 0 = only the checkpoints that a policy requests.
     """
 
     adapter: str
@@ -87,10 +87,10 @@ class ChatSettings(Section, frozen=True):
 
 
 class ToolSettings(Section, frozen=True):
-    """One tool. `timeout_s` is the limit of one call; `allowed_in_yolo_mode` False = asks even in YOLO mode.
+    """One tool. `timeout_s` is the time limit of one call; `allowed_in_yolo_mode` False = asks even in YOLO mode.
 
     Only for `run_command`: `allowed_prefixes`: beginnings of commands that run without asking; `keep_variables`,
-    `hide_variables`: names of environment variables to pass to commands, or to withhold.
+    `hide_variables`: names of environment variables to pass to commands, or to withhold from them.
     """
 
     enabled: bool
@@ -103,9 +103,9 @@ class ToolSettings(Section, frozen=True):
 
 
 class OwnToolSettings(Section, frozen=True):
-    """A user-defined tool: a function in Python (`module:function`, `file.py:function`), or "" = one in Lua.
+    """A user-defined tool: a function in Python (`module:function`, `file.py:function`), or "" = a function in Lua.
 
-    `parameters` is the JSON schema of the arguments, None when it has to be derived, or when there are none.
+    `parameters` is the JSON schema of the arguments, None if it must be derived or the tool has no arguments.
     """
 
     python: str
@@ -129,8 +129,8 @@ class ToolsSettings(Section, frozen=True):
     `own` maps names to user-defined tools, `groups` to user-defined groups; None disables a built-in group.
     `default_tools` names the tools and groups offered to new chats, None = all.
 
-    `max_result_chars`: a longer result is kept whole in the log and shown to the model as head and tail.
-    `guarded_files`: patterns of files whose changes always ask, besides the built-in ones; `!` excludes files.
+    `max_result_chars`: a longer result is kept whole in the log, and the model sees its head and tail. `guarded_files`:
+    patterns of files whose changes always need approval, in addition to the built-in patterns; `!` excludes files.
     """
 
     enabled: bool
@@ -158,7 +158,7 @@ class RuleGroup(Section, frozen=True):
 
 
 class RulesSettings(Section, frozen=True):
-    """Rule groups, and those that every new chat starts with (`enabled` False = none)."""
+    """Rule groups, and the groups that every new chat starts with (`enabled` False = none)."""
 
     groups: dict[str, RuleGroup]
     autoload: tuple[str, ...]
@@ -166,10 +166,12 @@ class RulesSettings(Section, frozen=True):
 
 
 class CompletionSettings(Section, frozen=True):
-    """Completion at the cursor (R-261). `url`, `adapter`, `api_key`, `family`: "" = not set; `tokens`: {} = a family's.
+    """Completion at the cursor (R-261).
+
+    `url`, `adapter`, `api_key`, `family`: "" = not set; `tokens`: {} = those of the family.
 
     `api_key` says where the key is (a variable's name, `cmd:…`, `file:…`), never the key itself. `timeout_s` is the
-    limit of one request; `multi_line` False ends a suggestion with its first line; `project`: the model sees other
+    time limit of one request; `multi_line` False ends a suggestion with its first line; `project`: the model sees other
     files too.
     """
 
@@ -189,7 +191,7 @@ class CompletionSettings(Section, frozen=True):
 
 
 class SandboxSettings(Section, frozen=True):
-    """The sandbox for commands: `auto` uses one if it exists, `required` runs no command without one.
+    """The sandbox for commands: `auto` uses a sandbox if one exists, `required` runs no command without one.
 
     `write` and `read` are additional paths for commands, `~` is the home folder; `network` True = commands may use the
     network without asking.
@@ -229,7 +231,7 @@ class DecaySettings(Section, frozen=True):
 
 
 class HybridSettings(Section, frozen=True):
-    """Weights for the results of the document's hybrid search (R-228, R-263)."""
+    """Weights for the results of hybrid search in the `document` pipeline (R-228, R-263)."""
 
     vector_weight: Annotated[float, msgspec.Meta(ge=0, le=1)]
     text_weight: Annotated[float, msgspec.Meta(ge=0, le=1)]

@@ -20,7 +20,7 @@ HANDOFF = (
     f"{_GOES_ON} A previous agent produced the structured summary below to hand off the work."
     " Use this to build on the work that has already been done and avoid duplicating effort.\n\n"
 )
-"""The handoff header: our own sentence, then the document's, word for word (R-432)."""
+"""The handoff header: one sentence of our own, then the specification's text, word for word (R-432)."""
 _OLD_HANDOFF = (
     f"{_GOES_ON} A previous agent wrote the structured summary below to hand off the work."
     " Build on what has been done already and avoid duplicating effort.\n\n"
@@ -42,7 +42,7 @@ _ELEMENT = regex(r"(<([A-Za-z][\w-]*)>\n)(.*?)(\n</\2>)", re.DOTALL)
 
 
 class Framed(msgspec.Struct, frozen=True):
-    """The three parts of a summary message, which joined are its text. `after` contains the quoted request."""
+    """The three parts of a summary message; joined, they are its text. `after` contains the quoted request."""
 
     before: str
     summary: str
@@ -78,5 +78,5 @@ def handed_off(text: str) -> str:
 
 
 def neutralise_element(text: str, name: str) -> str:
-    """Return the text with tags of the element `name` escaped, so that it can neither open nor close one."""
+    """Return the text with the tags of the element `name` escaped, so that the text can neither open nor close it."""
     return re.sub(rf"<(\s*/?\s*)({re.escape(name)})\b", r"<\\\1\2", text, flags=re.IGNORECASE)

@@ -51,7 +51,7 @@ async def stoppable(task: asyncio.Task[T], stopped: Exception) -> T:
     """Return the result of a task that others may cancel; cancelling the caller cancels the task.
 
     Raises:
-        Exception: `stopped`, the task was cancelled from elsewhere.
+        Exception: the exception `stopped`, if the task was cancelled from elsewhere.
         asyncio.CancelledError: the caller was cancelled, and the task with it.
     """
     try:

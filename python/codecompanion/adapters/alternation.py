@@ -16,19 +16,19 @@ from codecompanion.errors import AdapterError, Overloaded, RequestRejected
 from codecompanion.formats.regex import regex
 
 Speaker = Literal["system", "user", "assistant", "calls", "tool"]
-"""The speaker of a piece; `calls` is an assistant that called tools, which templates do not count as its turn."""
+"""The role of a piece; `calls` is an assistant message with tool calls, which templates do not count as its turn."""
 NO_REPLY = "[No reply: the user continued.]"
-"""Placeholder for the assistant between a tool result and the user's next message."""
+"""Placeholder assistant message between a tool result and the user's next message."""
 GO_ON = "[Go on.]"
-"""Placeholder for the user between two replies of an assistant."""
+"""Placeholder user message between two assistant replies."""
 EARLIER_LEFT_OUT = "[The conversation before this point was left out.]"
-"""Placeholder for the user where a request begins with an assistant."""
+"""Placeholder user message for a request that would otherwise begin with the assistant."""
 _BETWEEN = b"\\n\\n"
 _WANTED = regex(r"roles must alternate|successive user or assistant", re.IGNORECASE)
 
 
 class UserForm(NamedTuple):
-    """How a wire format writes a user message: `head` + content + `}`; content is a JSON string or a list of parts.
+    """The JSON of user messages in a wire format: `head` + content + `}`, where content is a string or a list of parts.
 
     `text_part`: the start of a text part, up to its string value.
     """
@@ -40,7 +40,7 @@ class UserForm(NamedTuple):
     earlier: bytes
 
     def joined(self, pieces: list[bytes]) -> bytes:
-        """Join user messages into one; text alone stays a string, the only form that some templates accept."""
+        """Join user messages into one; text alone remains a string, the only form that some templates accept."""
         if len(pieces) == 1:
             return pieces[0]
         contents = [piece[len(self.head) : -1] for piece in pieces]
@@ -51,7 +51,7 @@ class UserForm(NamedTuple):
 
 
 def user_form(text_type: str, message: str = "") -> UserForm:
-    """Return the form of a format whose text parts have this type; `message` is the start of its messages."""
+    """Return the form for a wire format whose text parts have type `text_type`; `message` begins each message."""
     start = b"{" + message.encode() + b'"role":'
     return UserForm(
         head=start + b'"user","content":',
@@ -63,20 +63,20 @@ def user_form(text_type: str, message: str = "") -> UserForm:
 
 
 def wants_alternation(said: str) -> bool:
-    """Return whether an endpoint's error message says that it refused a request for its order of roles."""
+    """Return whether an endpoint's error message reports that the order of roles was refused."""
     return _WANTED.search(said) is not None
 
 
 def is_refusal(error: AdapterError) -> bool:
-    """Return whether an error is a refusal to learn from; llama.cpp reports a template that raises as a 500 failure."""
+    """Return whether the error means that the request was refused; llama.cpp reports a template error as a 500."""
     return isinstance(error, RequestRejected) or (isinstance(error, Overloaded) and wants_alternation(str(error)))
 
 
 class Alternation:
-    """Makes user and assistant alternate, with tools in between, piece by piece as the chat grows.
+    """Makes user and assistant messages alternate, with tool results between them, as pieces are appended to the chat.
 
-    Each piece is one message, except that an assistant's may be several items. A request with additional messages
-    begins with the same bytes, except for the end of a user message that continues.
+    Each piece is one message, except that an assistant piece may be several items. When messages are added, a request
+    begins with the same bytes as before, except for the end of a user message that continues.
     """
 
     def __init__(self, form: UserForm) -> None:
@@ -104,5 +104,5 @@ class Alternation:
         return done
 
     def open_piece(self) -> bytes:
-        """Return the user message at the end, which the next piece may extend; empty if there is none."""
+        """Return the trailing user message, which the next piece may extend; empty if there is none."""
         return self._form.joined(self._said) if self._said else b""

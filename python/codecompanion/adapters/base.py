@@ -1,4 +1,4 @@
-"""The interface between the session and every adapter, and the events of an adapter's stream.
+"""The interface between the session and every adapter, and the events in an adapter's stream.
 
 An adapter renders (pure) and streams (effect). It never sees the log, the policy or the editor. It raises only
 `errors.AdapterError`; `asyncio.CancelledError` ends the HTTP request at once.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 StopReason = Literal["stop", "tool_calls", "length", "filtered", "paused", "compacted", "window"]
 """`paused`: the provider expects the same request again with the reply at its end (Anthropic `pause_turn`).
-`compacted`: it stopped after its compaction. `window`: the reply filled the context window.
+`compacted`: the provider stopped after its compaction. `window`: the reply filled the context window.
 """
 CloudClient = Literal["", "bedrock", "bedrock_mantle", "vertex", "azure"]
 AdapterKind = Literal["openai", "openai_compatible", "openai_responses", "anthropic", "copilot", "chatgpt", "offline"]
@@ -31,10 +31,10 @@ AdapterKind = Literal["openai", "openai_compatible", "openai_responses", "anthro
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One provider request. `messages` are the view, system prompt first.
 
-    `max_output_tokens` 0 = the provider's default. `compact_at`: the size in tokens at which the provider compacts
-    automatically, 0 = never. `send_encrypted` false leaves out content that the provider signed or encrypted and now
-    refuses. `subject` contains the messages that a summary covers, so that the offline adapter can summarise without
-    a model; it is never sent.
+    `max_output_tokens` 0 means the provider's default. `compact_at` is the size in tokens at which the provider
+    compacts automatically; 0 means never. If `send_encrypted` is false, the request omits content that the provider
+    signed or encrypted and now refuses. `subject` contains the messages that a summary covers, so that the offline
+    adapter can summarise without a model; it is never sent.
     """
 
     messages: Sequence[Message]
@@ -49,14 +49,14 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TextDelta(msgspec.Struct, frozen=True):
-    """A piece of the reply's text; `phase` as in `TextPart`."""
+    """A chunk of the reply's text; `phase` as in `TextPart`."""
 
     text: str
     phase: str = ""
 
 
 class ReasoningDelta(msgspec.Struct, frozen=True):
-    """A piece of the model's reasoning; `field` is the wire field it came in."""
+    """A chunk of the model's reasoning; `field` is the wire field that contained it."""
 
     text: str
     field: str = "reasoning_content"
@@ -74,7 +74,7 @@ class CompactionBegun(msgspec.Struct, frozen=True):
 
 
 class CompactionDone(msgspec.Struct, frozen=True):
-    """The provider's compaction is complete and replaces everything before it in requests. `part` None: it failed.
+    """The provider's compaction is complete and replaces everything before it in requests; `part` is None if it failed.
 
     `usage` is the cost of the pass if the provider reported it separately from the reply.
     """
@@ -92,13 +92,13 @@ class ServerEdit(msgspec.Struct, frozen=True):
 
 
 class ToolCallStarted(msgspec.Struct, frozen=True):
-    """The model began a tool call (arguments still arriving): for the status line and its position in the reply."""
+    """The model began a tool call whose arguments are still arriving; used for the status line and its position."""
 
     name: str
 
 
 class PromptRead(msgspec.Struct, frozen=True):
-    """The number of prompt tokens a local server has read so far; sent before any part of the reply."""
+    """The number of prompt tokens that a local server has read so far. Sent only before the reply begins."""
 
     tokens: int
     total: int
@@ -107,8 +107,8 @@ class PromptRead(msgspec.Struct, frozen=True):
 class RetryScheduled(msgspec.Struct, frozen=True):
     """An attempt failed; the next starts in `wait_ms`. Only sent before all other events of this request.
 
-    `brief` is the reason in two or three words. `waiting` names the local server that is starting or loading ("" = an
-    attempt failed): nothing was sent yet, and the event is repeated with every check.
+    `brief` is the reason in two or three words. `waiting` names the local server that is starting or loading, or is ""
+    if an attempt failed. While it is set, nothing has been sent yet, and the event is repeated with every check.
     """
 
     reason: str
@@ -121,10 +121,10 @@ class RetryScheduled(msgspec.Struct, frozen=True):
 class Finished(msgspec.Struct, frozen=True):
     """The end marker arrived: the reply is complete (lesson 39). Always the last event, exactly once.
 
-    `tool_calls` are complete, in the order of the reply, with ids that are never empty nor repeated in the reply.
-    `usage` is None if the endpoint did not report it; it covers the pass that wrote the reply, so its prompt is the
-    size of the context (R-538). `other_passes` are billed too: the provider's own compaction. `read_tokens`: how many
-    prompt tokens were not in the cache, or None if the endpoint does not report it.
+    `tool_calls` are complete, in reply order, and have non-empty ids that are unique in the reply. `usage` is None if
+    the endpoint did not report it; it covers the pass that wrote the reply, so its prompt is the size of the context
+    (R-538). `other_passes` are billed too: the provider's own compaction. `read_tokens` is the number of prompt tokens
+    that were not in the cache, or None if the endpoint does not report it.
     """
 
     stop: StopReason
@@ -137,7 +137,8 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 OnWait = Callable[[RetryScheduled], None]
-"""A callback for each check of a local server that is starting or loading, before the pause until the next check."""
+"""A callback for each check of a local server that is starting or loading, called before the wait for the next check.
+"""
 StreamEvent = (
     TextDelta
     | ReasoningDelta
@@ -154,7 +155,7 @@ StreamEvent = (
 class Adapter(Protocol):
     """A provider endpoint with its key and defaults, created once by the registry.
 
-    The default implementations are those of an adapter without a provider; subclasses override what they support.
+    The default implementations are those of an adapter without a provider; subclasses override the ones they support.
     """
 
     name: str
@@ -162,9 +163,9 @@ class Adapter(Protocol):
     default_model: str
     origin: str
     returns_readable_reasoning: bool
-    """Whether reasoning that is neither signed nor encrypted is sent back, and so is part of the next prompt."""
+    """Whether reasoning that is neither signed nor encrypted is sent back, and is therefore part of the next prompt."""
     cache_lifetime_s: float
-    """Seconds for which the provider caches the prefix of an unused prompt; 0 = no cache."""
+    """Seconds for which the provider caches an unused prompt prefix; 0 means no cache."""
 
     def compacts_natively(self, model: str) -> bool:
         """Return whether the provider compacts automatically during a request with `compact_at` (R-534)."""
@@ -183,31 +184,31 @@ class Adapter(Protocol):
         return None
 
     def facts(self, model: str) -> ServerFacts:
-        """Return the facts that a server on the user's machine or network reports about the model and its settings."""
+        """Return the facts that a server on the user's machine or network reported about the model and its settings."""
         return NO_FACTS
 
     def speed(self, model: str) -> Speed:
-        """Return the recent speed of a local server with the model."""
+        """Return the recent speed of a local server with this model."""
         return NO_SPEED
 
     def prompt_loss(self, model: str, chat_id: str) -> Loss:
-        """Return why a local server's cache no longer has the prompt of a chat, or "" if it may still have it."""
+        """Return why a local server's cache no longer contains a chat's prompt, or "" if it may still contain it."""
         return ""
 
     def learn_kept_prompt(self, model: str) -> None:
-        """Record that the model's server kept a prompt even after other requests had used all its slots."""
+        """Record that the model's server kept a prompt even after other requests had used all of its slots."""
         return
 
     async def know_server(self, model: str) -> None:
-        """Ask a local server about its model if its last report may be out of date; wait only briefly."""
+        """Query a local server about its model if the last report may be out of date; wait only briefly."""
         return
 
     def forget_tool_refusal(self, model: str) -> None:
-        """Send tools to the model again, although a local server refused them: it may have been restarted."""
+        """Send tools to the model again although a local server refused them: the server may have been restarted."""
         return
 
     def runs_model_itself(self, model: str) -> bool | None:
-        """Return whether the endpoint runs the model itself (False: it forwards requests), None = unknown."""
+        """Return whether the endpoint runs the model itself rather than forwarding requests, or None if unknown."""
         return None
 
     def render(self, request: ChatRequest) -> bytes:
@@ -228,7 +229,7 @@ class Adapter(Protocol):
         With `on_wait`, wait for a local server that is starting or loading.
 
         Raises:
-            AdapterError: it failed; nothing was changed.
+            AdapterError: the compaction failed; nothing was changed.
         """
         raise RequestRejected(f"{self.name}: this adapter does not compact on demand.")
 
@@ -250,7 +251,7 @@ class Adapter(Protocol):
         """Read the key or login for requests, if one is needed.
 
         Raises:
-            AdapterError: it is missing: every request would fail before it is sent.
+            AdapterError: the key or login is missing, so every request would fail before it is sent.
         """
         return
 
@@ -264,7 +265,7 @@ class Adapter(Protocol):
 
 
 class TokenPrices(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's prices of an adapter's models, in US dollars per million tokens; None = the price of `input`."""
+    """The user's prices for an adapter's models, in US dollars per million tokens; None means the price of `input`."""
 
     input: float = 0.0
     output: float = 0.0
@@ -287,18 +288,18 @@ class TokenPrices(msgspec.Struct, frozen=True, kw_only=True):
 class AdapterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of `adapters.http`, after `extends` has been resolved (see the help file, section adapters).
 
-    `address_key` is the key of the user's address, below the entry.
+    `address_key` is the configuration key of the user's URL, relative to the entry.
 
-    `key` says where the key is: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without one. `key_header` is the
-    header for the bare key ("" = the wire format's own, `Authorization: Bearer …` or `x-api-key`). `limits_path` is
-    where a server reports the context windows of its models ("" = not queried); it is queried in the background.
-    `included`: a subscription pays for its requests, so they cost no money. `local_server`: the entry is for a server
-    that runs models itself (Ollama, llama.cpp, vLLM, LM Studio), or one was recognised at its address: requests to
-    this machine cost no money. `start_command` starts it in a shell. `transport` is how requests are sent: over
-    httpx2, or through the official `sdk` of the wire format. With the latter, `client` is the cloud whose client
-    signs them ("" = the provider's own address); `region`, `project_id` and `aws_profile` are its arguments.
-    `timeout_s` 0 = no limit while the reply is arriving, `idle_timeout_s` 0 = the limit on silence depends on where
-    the endpoint is (`time_limits.py`). `price` replaces list prices.
+    `key` says where the key is: `ENV_NAME`, `cmd:…`, `file:…`, or "" for endpoints without a key. `key_header` is the
+    header for the bare key; "" means the wire format's own header (`Authorization: Bearer …` or `x-api-key`).
+    `limits_path` is the path at which a server reports the context windows of its models; it is queried in the
+    background, or not at all if it is "". `included`: a subscription pays for the requests, so they cost no money.
+    `local_server`: the entry is for a server that runs models itself (Ollama, llama.cpp, vLLM, LM Studio), or such a
+    server was recognised at its URL: requests to this machine cost no money. `start_command` starts it in a shell.
+    `transport` selects how requests are sent: over httpx2, or through the official `sdk` of the wire format. With the
+    latter, `client` is the cloud whose client signs them ("" means the provider's own API); `region`, `project_id` and
+    `aws_profile` are its arguments. `timeout_s` 0 means no limit while the reply is arriving; `idle_timeout_s` 0 means
+    that the limit on silence depends on the endpoint's location (`time_limits.py`). `price` replaces list prices.
     """
 
     name: str

@@ -1,9 +1,10 @@
 """Looks up context windows and prices of models in the data of the package genai-prices.
 
-Importing it takes 0.36 s of CPU; answers are cached, also on disk for later hosts (`found_models`). Never uses the
-network. It deliberately ignores models on this machine or network: a local server's loaded window (Ollama's `num_ctx`)
-is not the model's maximum, and trusting the table would let the server truncate prompts silently (lesson 30). Only the
-context windows in providers' documents apply everywhere: a model's window is the same behind a local proxy.
+Importing the package takes 0.36 s of CPU; answers are cached, also on disk for later hosts (`found_models`). The
+network is never used. Models on this machine or network are deliberately ignored: a local server's loaded window
+(Ollama's `num_ctx`) is not the model's maximum, and trusting the table would let the server truncate prompts silently
+(lesson 30). Only the context windows in providers' documents apply everywhere: a model has the same window through a
+local proxy.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from codecompanion.model.messages import Usage
 
 _log = logging.getLogger(__name__)
 _SAME_HOST = {"api.together.ai": "https://api.together.xyz"}
-"""Host → the older address under which the table lists it."""
+"""Host → the older URL under which the table lists it."""
 _COPILOT = ".githubcopilot.com"
-"""Domain of Copilot's hosts: Business and Enterprise have their own, with the same models and windows."""
+"""Domain of Copilot's hosts. Business and Enterprise have their own hosts, with the same models and windows."""
 _NO_PRICES = frozenset(["api.tokenfactory.nebius.com"])
-"""Hosts of open models whose prices the table lacks; another host's prices would be wrong."""
+"""Hosts of open models whose prices are missing from the table; another host's prices would be wrong."""
 
 _found = FoundModels("")
 _file: Path | None = None
 
 
 def keep_in(folder: Path) -> None:
-    """Store answers in this folder for later hosts, and load earlier ones; reads one file."""
+    """Store lookup results in this folder for later hosts, and load the existing ones from one file."""
     global _found, _file
     _file = folder / "models.json"
     _found = read_found(_file)
@@ -40,16 +41,16 @@ def keep_in(folder: Path) -> None:
 
 
 def price_usd(facts: ModelFacts, *passes: Usage) -> float | None:
-    """Return the total cost of calls with these usages in US dollars, or None if the table has no price."""
+    """Return the total cost of calls with these usages in US dollars, or None if the table lacks a price."""
     prices = [_price(facts.provider, facts.model, usage) for usage in passes]
     return None if None in prices else sum(price for price in prices if price is not None)
 
 
 @cache
 def lookup(provider_hint: str, model: str) -> ModelFacts | None:
-    """Return the facts about a model. `provider_hint` is the endpoint's address, or "".
+    """Return the facts about a model. `provider_hint` is the endpoint's URL, or "".
 
-    If the table does not contain the address (a gateway), the model is looked up by name.
+    If the table does not contain the URL (a gateway), the model is looked up by name.
     """
     if not model or _is_local(provider_hint):
         return None
@@ -58,7 +59,7 @@ def lookup(provider_hint: str, model: str) -> ModelFacts | None:
 
 
 def keep(address: str, model: str) -> None:
-    """Store the answer about a model for later hosts."""
+    """Store the lookup result for a model for later hosts."""
     if _file is not None and model and not _is_local(address):
         _found.add(_file, address, model, lookup(address, model))
 
@@ -84,10 +85,10 @@ def _look_up(provider_hint: str, model: str) -> ModelFacts | None:
 
 
 def limits_of(address: str, model: str) -> ModelLimits | None:
-    """Return the documented limits of a model at an address, else those in the table (R-104…R-106).
+    """Return the documented limits of a model at a URL, else those in the table (R-104…R-106).
 
-    Documented limits do not depend on the address; a server's own report takes precedence (`resolve_limits`). The
-    table has rounded values: 1,000,000 for Gemini 2.0, where the documents (and Google) have 1,048,576.
+    Documented limits do not depend on the URL; a server's own report takes precedence (`resolve_limits`). The table has
+    rounded values: 1,000,000 for Gemini 2.0, where the documents (and Google) have 1,048,576.
     """
     window = documented_window(model)
     if not window and model and not _is_local(address):

@@ -1,6 +1,6 @@
 """Cloud providers whose models are called through an official client: required options of an entry, and defaults.
 
-Names are those of the clients' own arguments and environment variables (anthropic 2.11, openai 3.52).
+Option names are those of the clients' own arguments and environment variables (anthropic 2.11, openai 3.52).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ WHOSE: dict[str, str] = {
 }
 TAKES_FIELDS = {"bedrock": "bedrock-2023-05-31", "vertex": "vertex-2023-10-16"}
 """Cloud → API version, for clouds whose clients build path and body from the fields of a Messages body. Both clouds
-document the version for all their models; older models refuse the client's default, which is for Anthropic's address.
+document the version for all their models; older models refuse the client's default, which is for Anthropic's own API.
 """
 BEDROCK_OF_PROFILE = "https://bedrock-runtime.amazonaws.com"
-"""Placeholder for Bedrock in the region of the user's AWS profile, which only AWS's own library reads."""
+"""Placeholder URL for Bedrock in the region of the user's AWS profile, which only AWS's own library reads."""
 _KINDS = ("openai", "openai_compatible", "openai_responses", "anthropic")
 _CLIENTS_OF: dict[str, tuple[CloudClient, ...]] = {
     "anthropic": ("bedrock", "bedrock_mantle", "vertex", "azure"),
@@ -42,22 +42,22 @@ _VERTEX_AREAS = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aipla
 
 
 def credentials_of(client: str) -> str:
-    """Return the phrase that names a cloud's credentials in messages, or "" for none."""
+    """Return the phrase that names a cloud's credentials in messages, or "" without a cloud."""
     return f"the credentials of {WHOSE[client]}" if client else ""
 
 
 def region_of(client: str, environ: Mapping[str, str]) -> str:
-    """Return a cloud's region in the environment, or ""."""
+    """Return the cloud's region from the environment, or "" if it is not set."""
     return next((environ[name] for name in _REGION_VARIABLES.get(client, ()) if environ.get(name)), "")
 
 
 def project_of(environ: Mapping[str, str]) -> str:
-    """Return the Google Cloud project in the environment, or ""."""
+    """Return the Google Cloud project from the environment, or "" if it is not set."""
     return next((environ[name] for name in _PROJECT_VARIABLES if environ.get(name)), "")
 
 
 def address_of(client: str, region: str, environ: Mapping[str, str]) -> str:
-    """Return the address of a cloud in a region, or "" if it is unknown."""
+    """Return a cloud's base URL in a region, or "" if it is unknown."""
     given = environ.get(_ADDRESS_VARIABLE.get(client, ""), "")
     if given:
         return given.rstrip("/")
@@ -74,7 +74,7 @@ def require_transport(settings: AdapterSettings) -> None:
     """Check an entry's transport options.
 
     Raises:
-        ConfigError: an option does not apply to this transport, or one is missing; names its key path.
+        ConfigError: an option is missing or does not apply to this transport; the message contains its key path.
     """
     path = f"adapters.http.{settings.name}.opts"
     client, is_sdk = settings.client, settings.transport == "sdk"

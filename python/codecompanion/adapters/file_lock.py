@@ -1,4 +1,4 @@
-"""A file lock between processes. It is released when its holder exits for any reason."""
+"""A lock file shared between processes. The lock is released when its holder exits for any reason."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 @asynccontextmanager
 async def locked(file: Path, limit_s: float) -> AsyncIterator[None]:
-    """Hold the lock while the block runs; the file stays. If the file system has no locks, log it and run without.
+    """Hold the lock while the block runs, without it if the file system has no locks; the file is not deleted.
 
     Raises:
-        TimeoutError: another process held it for `limit_s` seconds.
+        TimeoutError: another process held the lock for `limit_s` seconds.
         OSError: the file cannot be created.
     """
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,7 +1,7 @@
-"""Caches answers from the model table for later hosts: importing it takes 0.36 s of CPU before a chat opens.
+"""Caches answers from the model table for later hosts: importing the table takes 0.36 s of CPU before a chat opens.
 
-A file in the cache folder has one answer for each (address, model) that a chat used, valid only for the edition of the
-table that gave it. Addresses may contain keys, so the file contains only their hashes. Unreadable or unwritable entries
+A file in the cache folder contains one answer for each (URL, model) that a chat used, valid only for the edition of the
+table that it came from. URLs may contain keys, so the file contains only their hashes. Unreadable or unwritable entries
 count as missing.
 """
 
@@ -25,7 +25,8 @@ MAX_ANSWERS = 100
 class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about a model. `provider` and `model` are its names in the table.
 
-    `provider` "" = the table has the model, but not its price here. The context window is in tokens, 0 = unknown.
+    `provider` is "" if the table has the model, but not its price at this URL. The context window is in tokens; 0 means
+    unknown.
     """
 
     provider: str
@@ -34,18 +35,18 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundModels(msgspec.Struct, frozen=True):
-    """The answers of one edition of the table; None = the model is not in the table."""
+    """The answers from one edition of the table; an answer is None if the model is not in the table."""
 
     edition: str
     answers: dict[str, ModelFacts | None] = {}
 
     def get(self, address: str, model: str) -> tuple[ModelFacts | None] | None:
-        """Return a tuple with the answer, or None if there is none."""
+        """Return the stored answer in a 1-tuple, or None if nothing is stored."""
         key = _key(address, model)
         return (self.answers[key],) if key in self.answers else None
 
     def add(self, file: Path, address: str, model: str, facts: ModelFacts | None) -> None:
-        """Store an answer in memory and in the file; drop the oldest beyond the limit."""
+        """Store an answer in memory and in the file; drop the oldest answers beyond the limit."""
         if not self.edition or self.answers.get(_key(address, model), ...) == facts:
             return
         self.answers[_key(address, model)] = facts
@@ -59,7 +60,7 @@ class FoundModels(msgspec.Struct, frozen=True):
 
 
 def read_found(file: Path) -> FoundModels:
-    """Read the stored answers; return none if the file is for another edition of the table."""
+    """Read the stored answers; return no answers if the file is for another edition of the table."""
     edition = edition_of("genai_prices")
     edition = edition and f"{edition} {__version__}"
     with contextlib.suppress(OSError, *NOT_READABLE):

@@ -1,6 +1,6 @@
 """Converts function names to a form that all providers accept: up to 64 letters, digits, `_` and `-`.
 
-Other systems allow more (dots, slashes), and a history may come from one of them.
+Other systems allow more characters (dots, slashes), and a history may come from such a system.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds the installed version of a package without its metadata: the parsers (e-mail, zip) take 10 ms to load."""
+"""Finds a package's installed version without reading its metadata: the parsers (e-mail, zip) take 10 ms to load."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Joins the items of a request by commas into chunks, which stay the same objects as the chat grows.
+"""Joins the items of a request with commas into chunks, which remain the same objects as the chat grows.
 
-A long chat has megabytes of items, and its next request has these and a few more. Code that checks or sends the body
-iterates over chunks instead of bytes: a chunk of the previous request is recognised by identity and never copied.
+A long chat has megabytes of items, and its next request contains these and a few more. Code that checks or sends the
+body iterates over chunks instead of bytes: a chunk of the previous request is recognised by identity and never copied.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Blocks:
         self._size = 0
 
     def append(self, piece: bytes) -> None:
-        """Add bytes at the end."""
+        """Append bytes."""
         self._open.append(piece)
         self._size += len(piece)
         if self._size >= CHUNK_BYTES:
@@ -33,7 +33,7 @@ class Blocks:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it is empty."""
+        """Return whether no bytes have been appended."""
         return not self.chunks and not self._open
 
     def between(self, head: bytes, tail: Iterable[bytes]) -> tuple[bytes, ...]:
@@ -44,7 +44,7 @@ class Blocks:
 
 
 class JoinedPieces:
-    """The pieces of one request, each one item or several joined by commas; `form` makes the roles alternate."""
+    """The pieces of one request, each with one or several items joined by commas; `form` makes the roles alternate."""
 
     def __init__(self, form: UserForm | None = None) -> None:
         self._turns = Alternation(form) if form is not None else None
@@ -53,7 +53,7 @@ class JoinedPieces:
         """The number of added pieces."""
 
     def add(self, speaker: Speaker, piece: bytes) -> None:
-        """Append a piece; empty ones are ignored."""
+        """Append a piece; an empty piece is only counted."""
         self.count += 1
         if not piece:
             return

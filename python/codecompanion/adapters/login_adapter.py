@@ -24,15 +24,15 @@ from codecompanion.errors import AdapterError
 _log = logging.getLogger(__name__)
 
 FRESH_S = 600.0
-"""Seconds for which a list of models is fresh; an older one is requested again before the next request."""
+"""Seconds for which a list of models is fresh; an older list is requested again before the next request."""
 LISTING_LIMIT_S = 5.0
 
 
 class LoginPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The login page for the user: its address, its lifetime in seconds, the code to enter there ("" = none).
+    """The login page for the user: its URL, its lifetime in seconds, and the code to enter there, or "".
 
-    `comes_back`: the page redirects to an address of this machine, which can also be entered manually (`Login.take`).
-    `accounts`: names of other accounts the user may choose instead of `account`, the one requested now.
+    `comes_back`: the page redirects to a URL on this machine, which can also be entered manually (`Login.take`).
+    `accounts`: names of other accounts that the user may choose instead of `account`, the one requested now.
     """
 
     url: str
@@ -46,8 +46,8 @@ class LoginPage(msgspec.Struct, frozen=True, kw_only=True):
 class LoggedIn(msgspec.Struct, frozen=True, kw_only=True):
     """The logged-in user.
 
-    `problem`: why the login cannot be used yet, "" = it can. `notice`: (title, text) of a notice to show at a first
-    login.
+    `problem` is why the login cannot be used yet, or "" if it can. `notice` is the (title, text) of a notice to show at
+    a first login.
     """
 
     user: str
@@ -56,19 +56,19 @@ class LoggedIn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a logout: whether a login existed; `note` is further information that completes a sentence."""
+    """The result of a logout: whether a login existed; `note` is more information that completes a sentence."""
 
     was_there: bool
     note: str = ""
 
 
 class Login(Protocol):
-    """The login of one adapter. One `run` at a time; cancelling it changes nothing."""
+    """The login of one adapter. Call one `run` at a time; cancelling it changes nothing."""
 
     async def run(self, show: Callable[[LoginPage], None], account: str) -> LoggedIn:
         """Show the page with `show`, wait until the user has logged in there, and store the login.
 
-        `account` "" = the most recent, "new" = a new one, else a name in `LoginPage.accounts`.
+        `account` is "" for the most recent account, "new" for a new account, or a name in `LoginPage.accounts`.
 
         Raises:
             AdapterError: the login failed; nothing was changed. The message is one sentence.
@@ -77,15 +77,15 @@ class Login(Protocol):
         ...
 
     def take(self, address: str) -> None:
-        """Accept the address that the browser was redirected to.
+        """Accept the URL that the browser was redirected to.
 
         Raises:
-            InputError: it does not belong to the running login; the message gives the expected form.
+            InputError: the URL does not belong to the running login; the message gives the expected form.
         """
         ...
 
     async def forget(self) -> Forgotten:
-        """Delete our own login."""
+        """Delete the plugin's own login."""
         ...
 
 
@@ -115,11 +115,11 @@ class LoginAdapter(Adapter):
 
     @abstractmethod
     def _refused(self, token: str) -> None:
-        """Record that the endpoint refused the token: the next one must be another."""
+        """Record that the endpoint refused the token, so that the next request uses another."""
 
     @abstractmethod
     def _wanted(self, request: ChatRequest) -> ChatRequest:
-        """Return the request with its model; raises `AdapterError` when the model is unavailable."""
+        """Return the request with its model filled in; raises `AdapterError` if the model is unavailable."""
 
     @abstractmethod
     def _serving(self, model: str) -> HttpAdapter:
@@ -131,7 +131,7 @@ class LoginAdapter(Adapter):
 
     @abstractmethod
     def _explained(self, error: AdapterError) -> AdapterError:
-        """Return the error with a message that fits the provider."""
+        """Return the error with a message specific to the provider."""
 
     def render(self, request: ChatRequest) -> bytes:
         """Return the request body as sent."""
@@ -157,7 +157,7 @@ class LoginAdapter(Adapter):
             is_second = True
 
     async def list_models(self) -> list[str]:
-        """Return the models the account may choose."""
+        """Return the models that the account may use."""
         await self._renew()
         return await self._listed()
 
@@ -178,7 +178,7 @@ class LoginAdapter(Adapter):
         self._listed_at = float("-inf")
 
     async def _ready(self) -> str:
-        """Return a usable token, after reading the list of models if possible."""
+        """Return a usable token; update the list of models first if it is out of date."""
         token = await self._renew()
         if self._clock() - self._listed_at >= FRESH_S:
             try:

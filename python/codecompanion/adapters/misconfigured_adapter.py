@@ -1,4 +1,4 @@
-"""Replaces an adapter whose entry in the configuration cannot be used: no request is made."""
+"""Replaces an adapter whose entry in the configuration cannot be used, so that no request is made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codecompanion.errors import ConfigError, NotConfigured
 
 
 class UnusableAdapter(Adapter):
-    """Refuses every request with the entry's error, so that a chat can open and another adapter can be chosen."""
+    """Refuses every request with the entry's error, so that a chat can open and the user can choose another adapter."""
 
     origin = ""
     returns_readable_reasoning = False
@@ -23,7 +23,7 @@ class UnusableAdapter(Adapter):
         self._problem = problem
 
     def render(self, request: ChatRequest) -> bytes:
-        """Refuse: its wire format is unknown."""
+        """Refuse, because the wire format is unknown."""
         self._refuse()
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
@@ -35,7 +35,7 @@ class UnusableAdapter(Adapter):
         self._refuse()
 
     async def list_models(self) -> list[str]:
-        """Refuse: the caller reports why the adapter offers no models."""
+        """Refuse, so that the caller reports why the adapter offers no models."""
         self._refuse()
 
     async def require_key(self) -> None:

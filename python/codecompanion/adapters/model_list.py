@@ -1,10 +1,10 @@
 """Reads names and context windows of models from endpoints' lists: OpenAI's shape, Ollama's, a bare list, extensions.
 
-A context window counts only if a request gets it. A local server often knows two: that of the model's training and the
-loaded one; with the first, prompts would be truncated silently (lesson 30). So this reads Ollama's `/api/ps` (loaded),
-not `/api/show`; LM Studio's `loaded_context_length`; llama.cpp's `n_ctx` (per slot, in `/props`), not `n_ctx_train`.
-koboldcpp silently drops the front of longer prompts; it reports its window in `/props` like llama.cpp and, in older
-versions, as `{"value": 8192}` at `/api/extra/true_max_context_length`.
+Only the context window that a request actually gets counts. A local server often knows two: the model's training window
+and the loaded window; with the first, prompts would be truncated silently (lesson 30). This module therefore reads
+Ollama's `/api/ps` (loaded), not `/api/show`; LM Studio's `loaded_context_length`; llama.cpp's `n_ctx` (per slot, in
+`/props`), not `n_ctx_train`. koboldcpp silently drops the start of longer prompts; it reports its window in `/props`
+like llama.cpp and, in older versions, as `{"value": 8192}` at `/api/extra/true_max_context_length`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codecompanion.formats.regex import regex
 
 Found = TypeVar("Found")
 ANY_MODEL = ""
-"""Key of limits for any requested model, on a server with a single model (llama.cpp)."""
+"""Key for the limits of any requested model, on a server with a single model (llama.cpp)."""
 _PREFIX = "models/"
 """Prefix of every name in Gemini's list."""
 # OpenRouter, Together, Moonshot and Ollama; vLLM; Groq; Mistral; Novita; Anthropic.
@@ -46,7 +46,7 @@ _OUTPUTS = ("max_completion_tokens", "max_output_tokens")
 OWNERS = {"library": True, "llamacpp": True, "vllm": True, "organization_owner": True, "openai": False}
 """`owned_by` in a list of models → whether the server runs the model itself.
 
-Ollama, llama.cpp, vLLM and LM Studio name themselves; LiteLLM, which forwards requests, writes "openai" for all.
+Ollama, llama.cpp, vLLM and LM Studio name themselves; LiteLLM, which forwards requests, writes "openai" for all models.
 """
 _CLOUD_MODEL = regex(r"[:-]cloud$")
 _VERSION = regex(r"[-@:](?:\d{4}-?\d{2}-?\d{2}|\d{4}|latest)$|\.gguf$")
@@ -55,9 +55,9 @@ _MAX_NAME = 200
 
 
 def read_model_names(body: bytes) -> list[str]:
-    """Return the names, sorted and without duplicates; [] if the body is not a list of models.
+    """Return the names, sorted and without duplicates, or [] if the body is not a list of models.
 
-    Models that cannot chat, by their entry or name, are left out.
+    Models that, by their entry or name, cannot chat are omitted.
     """
     return sorted(
         {name for name, entry in entries_of(decode_answer(body)) if _chats(entry) and not _NO_CHAT.search(name)}
@@ -76,7 +76,7 @@ def read_model_limits(body: bytes) -> dict[str, ModelLimits]:
 
 
 def read_model_owners(body: bytes) -> dict[str, str]:
-    """Return the `owned_by` of each model that has one."""
+    """Return the `owned_by` of each model that has it."""
     owners = {name: entry.get("owned_by") for name, entry in entries_of(decode_answer(body))}
     return {name: owner for name, owner in owners.items() if isinstance(owner, str) and owner}
 
@@ -87,21 +87,21 @@ def is_cloud_model(model: str) -> bool:
 
 
 def other_model(wanted: str, answered: str) -> str:
-    """Return the short name of the model that answered, or "" if it is the wanted one or has no known name.
+    """Return the short name of the model that answered, or "" if it is the wanted model or has no known name.
 
-    A path or a vendor before the name, a date after it and `latest` do not make it another model.
+    A path or vendor prefix, a date suffix and `latest` are ignored in the comparison.
     """
     short = answered.replace("\\", "/").rpartition("/")[2][:_MAX_NAME]
     return short if wanted and short and _bare(short) != _bare(wanted) else ""
 
 
 def find_limits(known: Mapping[str, ModelLimits], model: str) -> ModelLimits | None:
-    """Return the limits of a model; Ollama's names may lack the tag `latest`."""
+    """Return the limits of a model; the tag `latest` may be missing from Ollama's names."""
     return find_named(known, model)
 
 
 def find_named(known: Mapping[str, Found], model: str) -> Found | None:
-    """Return a model's value, by name with or without Ollama's tag `latest`, else that for `ANY_MODEL`."""
+    """Return a model's value, by its name with or without Ollama's tag `latest`, else the value for `ANY_MODEL`."""
     return known.get(model) or known.get(f"{model}:latest") or known.get(ANY_MODEL)
 
 
@@ -150,7 +150,7 @@ def _limits(entry: Mapping[str, Any]) -> ModelLimits:
 
 
 def window_of(entry: Mapping[str, Any]) -> int:
-    """Return the context window that a request to the model gets, in tokens, 0 = not in its entry."""
+    """Return the context window that a request to the model gets, in tokens, or 0 if its entry does not give it."""
     if "state" in entry or "loaded_instances" in entry:  # both of LM Studio's APIs
         return count_in(entry, "loaded_context_length") or _smallest(
             count_in(table_in(instance, "config"), "context_length") for instance in _list(entry, "loaded_instances")

@@ -15,10 +15,10 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def options_of(settings: AdapterSettings, kind: type[T]) -> T:
-    """Convert the entry's options to the struct of its kind.
+    """Convert the entry's options to the struct for its kind.
 
     Raises:
-        ConfigError: an option is unknown or has the wrong type; names its path and the known options.
+        ConfigError: an option is unknown or has the wrong type; the message names its path and the known options.
     """
     try:
         return typed.convert(settings.options, kind)
@@ -32,7 +32,7 @@ def refuse_reserved(settings: AdapterSettings, reserved: Set[str]) -> None:
     """Refuse an entry whose `parameters` include one that the request itself sets.
 
     Raises:
-        ConfigError: there is such a parameter; names the first.
+        ConfigError: there is such a parameter; the message names the first.
     """
     for name in sorted(reserved & set(settings.parameters)):
         path = f"adapters.http.{settings.name}.parameters.{name}"

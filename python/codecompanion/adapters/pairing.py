@@ -1,8 +1,8 @@
-"""Checks and repairs the pairs of calls and results in the messages of a request, where that is safe.
+"""Checks the pairs of calls and results in the messages of a request, and repairs them where that is safe.
 
 Rules common to all providers (violations are answered with 400): every call is answered by exactly one result, and
 results directly follow their call (R-004, lesson 25); ids are unique within a message; no message is empty. The wire
-format defines when a message is empty. The session keeps its view valid; this is the last check before the bytes are
+format defines when a message is empty. The session keeps its view valid. This is the last check before the bytes are
 sent, so a violation is a bug elsewhere, which must not leave the user with an unusable chat.
 """
 
@@ -22,7 +22,7 @@ IsEmpty: TypeAlias = Callable[[Message], bool]
 
 
 def find_broken_pairs(messages: Sequence[Message], is_empty: IsEmpty) -> list[str]:
-    """Return one sentence per violation; empty if the messages can be sent unchanged."""
+    """Return one sentence per violation, or an empty list if the messages can be sent unchanged."""
     problems: list[str] = []
     waiting: set[str] = set()
     for index, message in enumerate(messages):

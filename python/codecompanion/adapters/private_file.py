@@ -1,4 +1,4 @@
-"""Writes files atomically that only their owner may read."""
+"""Atomically writes files that only their owner may read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def write_private(file: Path, content: bytes) -> None:
-    """Write the file, readable only by its owner, so that a crash leaves the old or the new content (blocks).
+    """Write the file, readable only by its owner, so that a crash leaves either the old or the new content (blocks).
 
     Raises:
-        OSError: it cannot be written; existing content is unchanged.
+        OSError: the file cannot be written; existing content is unchanged.
     """
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = file.with_name(f"{file.name}.{os.getpid()}")

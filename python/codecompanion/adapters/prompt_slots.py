@@ -1,7 +1,7 @@
-"""Tracks the prompts that the user's own server may still have cached: those it read last, one per slot.
+"""Tracks the prompts that the user's own server may still have cached: the most recently read prompts, one per slot.
 
-llama.cpp gives a prompt the slot with the same prefix, else the least recently used one. Newer versions also keep
-prompts in memory that lost their slot (`--cache-ram`); their replies show this (`learn_kept`). Pure.
+llama.cpp assigns a prompt to the slot with the same prefix, else to the least recently used slot. Newer versions also
+keep prompts in memory that lost their slot (`--cache-ram`); their replies show this (`learn_kept`). Pure.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class PromptSlots:
             del self._read_at[next(iter(self._read_at))]
 
     def learn_kept(self) -> None:
-        """Record that a prompt was still cached although other requests had used all slots since."""
+        """Record that a prompt was still cached although other requests had since used all slots."""
         self._keeps_more = True
 
     def loss(self, owner: str, slots: int, lost_at: float) -> Loss:
-        """Return why the owner's newest prompt is no longer in the cache, or "" if it may still be.
+        """Return why the owner's newest prompt is no longer cached, or "" if it may still be cached.
 
-        `slots`: the server's number of slots, 0 = unknown; `lost_at`: when the server was last unreachable.
+        `slots`: the server's number of slots, or 0 if unknown; `lost_at`: when the server was last unreachable.
         """
         if owner not in self._read_at:
             return ""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from codecompanion.adapters.login_adapter import LoginAdapter
 
 Summarise: TypeAlias = Callable[[Sequence[Message], int], str]
-"""A function (messages, max tokens) → summary, written without a model."""
+"""A function that takes messages and a maximum number of tokens and returns a summary, written without a model."""
 OFFLINE_WINDOW = 128_000
 """Default context window of the offline adapter, in tokens."""
 
@@ -41,7 +41,7 @@ def read_settings(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, AdapterS
     """Return the settings of `adapters.http`, from the editor's message (inheritance resolved).
 
     Raises:
-        ConfigError: an entry has a wrong type; names the key path.
+        ConfigError: an entry has a wrong type; the message names the key path.
     """
     found: dict[str, AdapterSettings] = {}
     for name, table in tables.items():
@@ -57,14 +57,15 @@ def read_settings(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, AdapterS
 
 
 _VARIABLE = regex(r"(?<![A-Z0-9_])[A-Z][A-Z0-9]*+_[A-Z0-9_]++(?=/|$)")
-"""Matches an address that begins with the name of an unset environment variable (set ones are replaced)."""
+"""Matches a URL that begins with the name of an unset environment variable (names of set variables are replaced)."""
 _HOLDS_KEY = regex(r"key|token|secret|auth|cookie|pass", re.IGNORECASE)
 
 
 class AdapterRegistry:
-    """Creates adapters and caches them. `secrets`: keys that functions of the configuration returned, by adapter name.
+    """Creates adapters and caches them.
 
-    `logins` is the folder of our own logins, or None.
+    `secrets` contains the keys that functions in the configuration returned, by adapter name. `logins` is the folder of
+    the plugin's own logins, or None.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class AdapterRegistry:
         self._made: dict[str, Adapter] = {}
         self._problems: dict[str, ConfigError] = {}
         self.on_facts: Callable[[str], None] = lambda name: None
-        """Called with an adapter's name when its server reports something new about itself."""
+        """Callback that receives an adapter's name when its server reports something new about itself."""
         self._with_login: dict[str, LoginAdapter] = {}
 
     def names(self) -> list[str]:
@@ -99,13 +100,13 @@ class AdapterRegistry:
         return frozenset(filter(None, map(key_variable, self._settings.values())))
 
     def sent_values(self) -> frozenset[str]:
-        """Return the values of all headers, and the secret parts of addresses."""
+        """Return the values of all headers, and the secret parts of URLs."""
         entries = self._settings.values()
         headers = (value for entry in entries for value in entry.headers.values())
         return frozenset((*headers, *(value for entry in entries for value in secrets_in_url(entry.base_url))))
 
     def secret_values(self) -> list[str]:
-        """Return the keys in headers, addresses and logins; keys in files are passed to `on_key` (blocks)."""
+        """Return the keys in headers, URLs and logins; keys in files are passed to `on_key` (blocks)."""
         self._keys.look_in_files(self._settings.values())
         found = [] if self._logins is None else tokens_in(self._logins)
         found += [value for entry in self._settings.values() for value in secrets_in_url(entry.base_url)]
@@ -117,7 +118,7 @@ class AdapterRegistry:
         """Return the settings of an adapter; a recognised server counts as a local server.
 
         Raises:
-            ConfigError: the name is unknown; suggests the nearest.
+            ConfigError: the name is unknown; the message suggests the nearest name.
         """
         found = self._settings.get(name)
         if found is None:
@@ -147,7 +148,7 @@ class AdapterRegistry:
         return self._made[name]
 
     def is_made(self, name: str) -> bool:
-        """Return whether an adapter was created; otherwise it has no facts about its server."""
+        """Return whether an adapter has been created; otherwise it has no facts about its server."""
         return name in self._made
 
     def read_key(self, settings: AdapterSettings) -> str:
@@ -161,13 +162,13 @@ class AdapterRegistry:
             raise self._problems[name]
 
     def add(self, adapter: Adapter, settings: AdapterSettings) -> None:
-        """Add an adapter created elsewhere (a recorded transcript for the demo), replacing any of its name."""
+        """Add an adapter created elsewhere (for the demo, a recorded transcript), replacing any with the same name."""
         self._settings[adapter.name] = settings
         self._made[adapter.name] = adapter
         self._problems.pop(adapter.name, None)
 
     def give_secrets(self, secrets: Mapping[str, str]) -> None:
-        """Add keys from functions of the configuration; they apply starting with the next request."""
+        """Add keys that functions in the configuration returned; they apply from the next request on."""
         self._keys.give(secrets)
         for name in secrets:
             adapter = self._made.get(name)
@@ -178,7 +179,7 @@ class AdapterRegistry:
         """Return an adapter that uses a login instead of a key.
 
         Raises:
-            ConfigError: the name is unknown, or its entry cannot be used.
+            ConfigError: the name is unknown, or the adapter's entry cannot be used.
             InputError: the adapter uses a key, or needs none.
         """
         self.check(name)
@@ -264,10 +265,10 @@ def is_out_of_reach(settings: AdapterSettings, error: BaseException) -> bool:
 
 
 def make_wire(settings: AdapterSettings, read_blob: BlobReader) -> WireFormat:
-    """Return the wire format of an entry; most hosts use only one, so each is imported when needed.
+    """Return the wire format of an entry. Most hosts use only one format, so each is imported when needed.
 
     Raises:
-        ConfigError: one of its options or parameters is invalid.
+        ConfigError: an option or parameter of the entry is invalid.
     """
     match settings.kind:
         case "openai" | "openai_compatible":

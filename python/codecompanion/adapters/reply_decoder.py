@@ -1,7 +1,8 @@
-"""Decodes replies for every wire format: bytes in any pieces → payloads → stream events, and how a reply may end.
+"""Decodes replies for every wire format, from arbitrary chunks of bytes to payloads and stream events.
 
 A reply is complete only with its end marker (lesson 39). This module creates the error messages for a body that ends
-without one, for an error within it, and for a body that is not an event stream. The format interprets the payloads.
+without a marker, for an error within it, and for a body that is not an event stream. The format interprets the
+payloads.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _ERROR_WORDS = (b'"error"', b'"message"', b'"detail"')
 def decode_payload(decoder: msgspec.json.Decoder[T], payload: bytes) -> T:
     """Decode a payload; a partial character becomes U+FFFD, because servers split characters between tokens.
 
-    Raises: msgspec.ValidationError: it has another structure. msgspec.DecodeError, RecursionError, MemoryError: it is
-    not JSON.
+    Raises: msgspec.ValidationError: the payload has another structure. msgspec.DecodeError, RecursionError,
+    MemoryError: the payload is not JSON.
     """
     if b"\\ud" in payload or b"\\uD" in payload:
         payload = _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], payload)
@@ -47,8 +48,8 @@ class ReplyDecoder(ABC):
     """Decodes the bytes passed to `feed`; call `finish` at the end of the body.
 
     Errors do not interrupt `feed`: earlier events are returned first, and the error is in `problem`. `seen_done`: the
-    end marker has arrived; `seen_output`: part of the reply has arrived. `kept_chars` grows with the reply only:
-    keep-alives are not progress.
+    end marker has arrived; `seen_output`: part of the reply has arrived. `kept_chars` grows only with the reply,
+    because keep-alives are not progress.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -63,7 +64,7 @@ class ReplyDecoder(ABC):
         """The server's own timings of the reply."""
 
     def feed(self, piece: bytes) -> list[StreamEvent]:
-        """Read bytes of an event stream; return the events they completed."""
+        """Read bytes of an event stream; return the events that they complete."""
         try:
             payloads = self._sse.feed(piece)
         except LimitHit as hit:
@@ -114,7 +115,7 @@ class ReplyDecoder(ABC):
         return self._out.take()
 
     def _flush(self) -> None:  # noqa: B027
-        """Emit text that was held back; `seen_output` is correct afterwards."""
+        """Emit text that was held back, so that `seen_output` is correct afterwards."""
 
     @abstractmethod
     def _close(self, events: list[StreamEvent]) -> None:
@@ -140,7 +141,7 @@ class ReplyDecoder(ABC):
             self.problem = self._malformed(f"a part of it cannot be parsed ({error or 'it is too large'})")
 
     def _refuse_event(self, sentence: str) -> None:
-        """Record why a payload cannot be parsed; a partial payload at the end is a cut, with its own message."""
+        """Record why a payload cannot be parsed; a partial payload at the end of the body has another message."""
         if not self._at_end:
             self.problem = self._malformed(sentence)
 
@@ -170,7 +171,7 @@ class ReplyDecoder(ABC):
         return StreamCut(self._endpoint.say(sentence))
 
     def _over_limit(self, hit: LimitHit) -> StreamCut:
-        """Return the error for a reply that a retry would cut off again."""
+        """Return the error for a reply that would be cut off again on a retry."""
         error = self._cut(f"{hit}.")
         error.retryable = False
         return error

@@ -1,7 +1,7 @@
 """Collects the events of one reply between decoder and session, and counts them against the limits.
 
-Adjacent pieces of text are joined once, when the events are taken: a burst becomes one event for the host, and the cost
-is linear in the number of deltas. The reply's memory is counted here; `LimitHit` ends the reply.
+Adjacent text chunks are joined once, when the events are taken: a burst becomes one event for the host, and the cost is
+linear in the number of deltas. The reply's memory is counted here; `LimitHit` ends the reply.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.formats.byte_limits import MAX_ITEMS, MAX_REPLY_CHARS, MAX_TO
 
 
 class ReplyEvents:
-    """Collects events. `seen`: part of the reply has arrived; `kept_chars`: the characters stored so far."""
+    """Collects events. `seen`: part of the reply has arrived; `kept_chars`: the number of characters stored so far."""
 
     def __init__(self) -> None:
         self.seen = False
@@ -25,11 +25,11 @@ class ReplyEvents:
         self._pieces: list[str] = []
 
     def add_text(self, text: str, phase: str = "") -> None:
-        """Append a piece of text."""
+        """Append a chunk of text."""
         self._add((TextDelta, phase), text)
 
     def add_reasoning(self, text: str, field: str = ReasoningDelta("").field) -> None:
-        """Append a piece of reasoning."""
+        """Append a chunk of reasoning."""
         self._add((ReasoningDelta, field), text)
 
     def put(self, event: StreamEvent) -> None:
@@ -54,7 +54,7 @@ class ReplyEvents:
         return events
 
     def charge(self, chars: int) -> None:
-        """Add to the number of stored characters of the reply.
+        """Add to the number of stored characters in the reply.
 
         Raises: LimitHit: the total exceeds the limit.
         """

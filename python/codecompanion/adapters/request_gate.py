@@ -1,4 +1,4 @@
-"""Validates each finished request body as its provider would, just before it is sent.
+"""Validates each finished request body, as its provider would, just before it is sent.
 
 The rules of each wire format are in `*/gate.py`: a judge that folds over the items of a body. The gate parses the exact
 bytes to send. It keeps the validated prefix of a few bodies, so that a chat's next request costs only its new items.
@@ -44,7 +44,7 @@ class BodyJudge(ABC):
 
     @abstractmethod
     def finish(self, fields: Mapping[str, Any]) -> list[str]:
-        """Return all problems; `fields` is the body without its items. Must be the last call on this judge."""
+        """Return all problems; `fields` is the body without its items. Call this last on a judge."""
 
     def snapshot(self) -> Self:
         """Return an independent copy that can continue with other items."""
@@ -53,11 +53,11 @@ class BodyJudge(ABC):
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """The validated prefix of a body: whole chunks, then `rest` of the next one; `count` items after the opening.
+    """The validated prefix of a body: whole chunks, then `rest` of the next chunk; `count` items after the opening.
 
-    The chunks are the body's own objects, so that those of the next body are compared by identity. The opening is the
-    body up to its first item. If it is a separate chunk, it is not among `chunks`, and may differ in the next body: the
-    fields outside the items are validated every time.
+    The chunks are the body's own objects, so that the chunks of the next body are compared by identity. The opening is
+    the body up to its first item. If it is a separate chunk, it is not among `chunks`, and may differ in the next body:
+    the fields outside the items are validated every time.
     """
 
     opening: bytes
@@ -73,7 +73,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
     @property
     def known(self) -> int:
-        """Return how many chunks of a body do not have to be parsed as items."""
+        """Return the number of chunks of a body that do not have to be parsed as items."""
         return self.is_own_chunk + len(self.chunks)
 
     def begins(self, chunks: tuple[bytes, ...], list_start: bytes) -> bool:
@@ -93,7 +93,7 @@ class RequestGate:
         self._kept: list[tuple[Purpose, _Kept]] = []
 
     def require_valid(self, chunks: tuple[bytes, ...], purpose: Purpose) -> None:
-        """Accept a body, given in chunks, or reject it with one sentence.
+        """Accept a body, given in chunks, or reject it with a one-sentence error.
 
         Raises: RequestRejected: the provider would reject the body.
         """
@@ -103,7 +103,7 @@ class RequestGate:
             )
 
     def unknown_bytes(self, chunks: tuple[bytes, ...], purpose: Purpose) -> int:
-        """Return how many bytes of a body have to be parsed."""
+        """Return the number of bytes of a body that have to be parsed."""
         kept = self._find(chunks, purpose)
         return sum(map(len, chunks)) - (kept.size_bytes if kept else 0)
 
@@ -199,7 +199,7 @@ def out_of_range(fields: Mapping[str, Any], ranges: Mapping[str, tuple[int, int]
 
 
 def wrong_tool_choice(choice: Any, names: Collection[str]) -> str:
-    """Return why OpenAI would reject a `tool_choice`, or "" if it would not; `names` are the request's functions."""
+    """Return why OpenAI would reject a `tool_choice`, or "" if it is valid; `names` are the request's functions."""
     if choice is None:
         return ""
     if isinstance(choice, str):
@@ -247,7 +247,7 @@ def _text_of(item: Any) -> str:
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy with separate lists, sets, dicts and folds; their elements are shared."""
+    """Return a shallow copy whose lists, sets, dicts and folds are independent; their elements are shared."""
     new = copy.copy(value)
     for name, held in vars(new).items():
         if isinstance(held, list | set | dict):

@@ -50,13 +50,13 @@ _TOOL_REFUSALS = (
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts that a server reports about one of its models. 0, "" and None: not reported.
+    """The facts that a server reports about one of its models. 0, "" and None mean that a fact was not reported.
 
-    `window`: the context window of one request, in tokens; `slots`: how many requests the server processes at once.
-    `tools`: whether the chat template shows tools to the model; `refuses_tools`: why a request with tools was refused,
-    in a few words. `fills_in`: whether the model completes code between a prefix and a suffix. `model`: the running
-    model of a server that uses it whatever model a request names. `is_router`: the server starts other servers, one
-    for each model.
+    `window`: the context window of one request, in tokens; `slots`: the number of requests that the server processes at
+    once. `tools`: whether the chat template shows tools to the model; `refuses_tools`: why a request with tools was
+    refused, in a few words. `fills_in`: whether the model completes code between a prefix and a suffix. `model`: the
+    running model of a server that uses it regardless of the requested name. `is_router`: the server starts other
+    servers, one for each model.
     """
 
     window: int = 0
@@ -74,7 +74,7 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 NO_FACTS = ServerFacts()
 Told = Mapping[str, ServerFacts]
-"""Facts by model; under `ANY_MODEL`, those of a server that runs one model whatever a request names."""
+"""Facts by model; `ANY_MODEL` is the key for a server that runs one model regardless of the requested name."""
 
 
 def read_props(body: bytes) -> ServerFacts | None:
@@ -101,7 +101,7 @@ def read_props(body: bytes) -> ServerFacts | None:
 
 
 def read_listed(body: bytes) -> Told:
-    """Return the facts in a list of models; a window without a model (koboldcpp) is under `ANY_MODEL`."""
+    """Return the facts in a list of models; a window without a model name (koboldcpp) is under `ANY_MODEL`."""
     answer = decode_answer(body)
     told = {name: _listed(entry) for name, entry in entries_of(answer)}
     for name, limits in read_model_limits(body).items():
@@ -125,7 +125,7 @@ def read_capabilities(body: bytes) -> ServerFacts | None:
 
 
 def own_cache_lifetime_s(limits_path: str) -> float:
-    """Return how long a local server caches the prefix of a prompt, in seconds, unless another replaces it.
+    """Return the seconds for which a local server caches a prompt prefix, unless another prompt replaces it.
 
     Ollama unloads a model and its cache after five minutes without use (`OLLAMA_KEEP_ALIVE`).
     """
@@ -133,12 +133,12 @@ def own_cache_lifetime_s(limits_path: str) -> float:
 
 
 def tool_refusal(said: str) -> str:
-    """Return why a server refused a request's tools, in a few words; "" if its reason is another."""
+    """Return why a server refused a request's tools, in a few words, or "" if it refused for another reason."""
     return next((why for pattern, why in _TOOL_REFUSALS if pattern.search(said)), "")
 
 
 def find_facts(told: Told, model: str) -> ServerFacts:
-    """Return the facts of a model; Ollama's names may lack the tag `latest`."""
+    """Return the facts about a model; the tag `latest` may be missing from Ollama's names."""
     return find_named(told, model) or NO_FACTS
 
 
@@ -175,5 +175,5 @@ def _text(table: Mapping[str, Any], name: str) -> str:
 
 
 def _model_name(alias: str, path: str) -> str:
-    """Return the alias of a model; llama.cpp shows its path if it has none, which is too long to read."""
+    """Return the alias of a model; without an alias, llama.cpp shows its path, which is shortened to the file name."""
     return alias if alias and alias != path else path.replace("\\", "/").rpartition("/")[2]

@@ -1,8 +1,8 @@
 """Measures how fast a user's own server reads prompts and writes replies: time is the only cost of its requests.
 
 llama.cpp times each reply itself (`timings` in the last chunk of a stream: `tools/server/README.md`). For other
-servers, the times to the first token and from there to the end are measured; Ollama, vLLM and LM Studio report no times
-in this wire format. Pure.
+servers, the time to the first token and the time from there to the end are measured; Ollama, vLLM and LM Studio report
+no times in this wire format. Pure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import msgspec
 from codecompanion.adapters.model_list import count_in
 
 MIN_READ_TOKENS, MIN_WRITTEN_TOKENS = 64, 8
-"""Minimum tokens read, and written, for a representative speed: smaller replies spend most time on other things."""
+"""Minimum tokens read and written for a representative speed; smaller replies spend most of their time on other work.
+"""
 NEWEST_SHARE = 0.3
 """Weight (0..1) of the newest reply in the mean."""
 _MAX_TOKENS = 10**9
@@ -23,13 +24,13 @@ _MAX_MS = 10**9
 
 
 class Speed(msgspec.Struct, frozen=True):
-    """A server's speed in tokens per second, read and written; 0 = unknown."""
+    """A server's speed in tokens read and written per second; 0 means unknown."""
 
     reads: float = 0.0
     writes: float = 0.0
 
     def seconds_to_read(self, tokens: int) -> float:
-        """Return the seconds to read a prompt with `tokens` new tokens, 0 = unknown."""
+        """Return the seconds to read a prompt with `tokens` new tokens, or 0 if unknown."""
         return tokens / self.reads if self.reads else 0.0
 
     def seconds_to_reply(self, read: int, written: int) -> float:
@@ -48,7 +49,7 @@ NO_SPEED = Speed()
 
 
 class Timings(msgspec.Struct, frozen=True):
-    """The timings of one reply: numbers of uncached prompt tokens and of reply tokens, with their seconds."""
+    """The timings of one reply: the numbers of uncached prompt tokens and reply tokens, and the seconds for each."""
 
     read_tokens: int = 0
     read_s: float = 0.0
@@ -74,7 +75,7 @@ def read_timings(told: Any) -> Timings | None:
 
 
 def mean_speed(known: Speed, newest: Speed) -> Speed:
-    """Return the running mean with one more reply; a rate unknown in it stays unchanged."""
+    """Return the running mean updated with one more reply; a rate unknown in either comes from the other."""
     return Speed(_mean(known.reads, newest.reads), _mean(known.writes, newest.writes))
 
 

@@ -1,9 +1,9 @@
-"""Decodes server-sent events as Chat Completions endpoints send them: bytes in any pieces → JSON payloads.
+"""Decodes server-sent events as Chat Completions endpoints send them: arbitrary chunks of bytes → JSON payloads.
 
 Based on the event-stream format of the HTML standard, and recorded traffic. Differences from the standard, all seen in
-practice: an event without its closing blank line still counts (recorded Copilot and Mistral streams end so), two JSON
-objects on consecutive `data:` lines are two events (from servers that send no blank lines), and a line `error: {…}` is
-an error payload (llama.cpp). This module does not interpret payloads.
+practice: an event without its closing blank line still counts (recorded Copilot and Mistral streams end this way), two
+JSON objects on consecutive `data:` lines are two events (from servers that send no blank lines), and a line `error:
+{…}` is an error payload (llama.cpp). This module does not interpret payloads.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _TRIED_LINES = 16
 
 
 class ErrorData(bytes):
-    """A payload the server marked as an error (`event: error`, or an `error:` line)."""
+    """A payload that the server marked as an error (`event: error`, or an `error:` line)."""
 
 
 class SseDecoder:
-    """An incremental decoder: `feed` every piece, then `finish` once.
+    """An incremental decoder: call `feed` for every chunk, then `finish` once.
 
     `stray` keeps the beginning of a body that was not an event stream (a web page, plain JSON), for the error message.
     """
@@ -40,7 +40,7 @@ class SseDecoder:
         self.stray = b""
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the payloads that this piece completed, in order.
+        """Return the payloads that this chunk completes, in order.
 
         Raises: LimitHit: a line, an event or the number of events exceeds its limit.
         """
@@ -72,7 +72,7 @@ class SseDecoder:
         return payloads
 
     def finish(self) -> list[bytes]:
-        """Return the remaining payloads: a last line without a line ending, an event without a blank line."""
+        """Return the remaining payloads, from a last line without a line ending or an event without a blank line."""
         last = bytes(self._held)
         self._held = bytearray()
         payloads = self._read_lines([last]) if last else []

@@ -33,7 +33,7 @@ def origin_of(origin_name: str, base_url: str) -> str:
 
 
 class HttpCall(msgspec.Struct, frozen=True):
-    """One POST. `path` is below the base address, `headers` are added to the key and the user's own headers.
+    """One POST request. `path` is relative to the base URL; `headers` are sent with the key and the user's own headers.
 
     `chunks` are the body; a chunk may be the same object as in the chat's last request.
     """
@@ -49,7 +49,7 @@ class HttpCall(msgspec.Struct, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """Return the length of the body."""
+        """Return the length of the body in bytes."""
         return sum(map(len, self.chunks))
 
 
@@ -59,19 +59,19 @@ class WireFormat(ABC):
     key_header = "Authorization"
     key_value = f"Bearer {KEY_TEMPLATE}"
     models_path = "/models"
-    """The path of the endpoint's list of models, below the base address."""
+    """The path of the endpoint's list of models, relative to the base URL."""
     models_headers: Mapping[str, str] = MappingProxyType({})
-    """Additional headers of the request for that list, besides the key."""
+    """Headers of the request for the list of models, in addition to the key."""
     listing_tells = False
-    """Whether the list reports the models' capabilities, so that it is read before the first request."""
+    """Whether the list of models reports capabilities, so that it is read before the first request."""
     returns_readable_reasoning = False
-    """As in `Adapter`."""
+    """Whether readable reasoning is sent back, as in `Adapter`."""
     cache_lifetime_s = 300.0
-    """As in `Adapter`; most providers document five to ten minutes."""
+    """Seconds for which a prompt prefix is cached, as in `Adapter`; most providers document five to ten minutes."""
     takes_images: Callable[[str], bool] = staticmethod(lambda model: True)
     """A function that returns whether a model accepts images, according to its server."""
     origin_name = ""
-    """The start of `origin` for encrypted parts; the host of the endpoint follows."""
+    """The prefix of `origin` for encrypted parts; the endpoint's host and port follow it."""
 
     @abstractmethod
     def render(self, request: ChatRequest) -> HttpCall:
@@ -98,16 +98,16 @@ class WireFormat(ABC):
         raise MalformedReply(endpoint.say("this kind of endpoint does not compact."))
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
-        """Return the request that counts a prompt, or None if the endpoint does not support it."""
+        """Return the request that counts the tokens of a prompt, or None if the endpoint does not support it."""
         return None
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, or None if the response contains none."""
+        """Return the token count, or None if the response contains none."""
         return None
 
     @abstractmethod
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a list, and remember its facts about them."""
+        """Return the model names in a list, and remember its facts about the models."""
 
     def forget_models(self) -> None:  # noqa: B027
         """Forget the list of models, because another server answers at the address."""
@@ -117,7 +117,7 @@ class WireFormat(ABC):
         return None
 
     def runs_model_itself(self, model: str) -> bool | None:
-        """Return whether the endpoint runs the model itself (False: it forwards requests), None = unknown."""
+        """Return whether the endpoint runs the model itself rather than forwarding requests, or None if unknown."""
         return None
 
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:  # noqa: B027
@@ -126,6 +126,6 @@ class WireFormat(ABC):
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
         """Learn from a refused request; return whether rendering it again avoids the refusal.
 
-        For features that a model lacks.
+        Override this for features that some models lack.
         """
         return False

@@ -1,1 +1,1 @@
-"""The command line: `python -m codecompanion …` (a stable contract)."""
+"""The command line, `python -m codecompanion …`, which is a stable contract."""

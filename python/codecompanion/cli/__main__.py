@@ -1,7 +1,7 @@
-"""`python -m codecompanion …`, also installed as `codecompanion` (`:help codecompanion-cli`).
+"""Runs `python -m codecompanion …`, also installed as `codecompanion` (`:help codecompanion-cli`).
 
-Exit status 0, 1 (failed, one line with the reason) or 2 (bad input: file, line, expected value; without a command, the
-help). Only the answer goes to standard output; commands that take longer than two seconds show their progress on
+Exit status 0, 1 (failure, with one line for the reason) or 2 (bad input: file, line, expected value; without a command,
+the help). Only the answer goes to standard output; commands that take longer than two seconds show their progress on
 standard error, if it is a terminal.
 """
 
@@ -37,10 +37,10 @@ from codecompanion.errors import CodeCompanionError, ConfigError, InputError
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports an error in the arguments on one line, like all other errors; subcommands do so too."""
+    """Reports an error in the arguments on one line, like all other errors, also for subcommands."""
 
     def error(self, message: str) -> NoReturn:
-        """End with status 2."""
+        """Print the error on one line and exit with status 2."""
         self.exit(2, f"codecompanion: {message}; `{self.prog} --help` shows the expected arguments\n")
 
 
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_program() -> int:
-    """Run the command line as a separate program, which keeps no key in its environment."""
+    """Run the command line as a separate program, which keeps no keys in its environment."""
     hold_secrets()
     return main()
 

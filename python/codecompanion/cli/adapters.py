@@ -1,4 +1,4 @@
-"""Makes the adapters of the command line: the built-in entries with their defaults, and keys from the environment."""
+"""Creates the adapters of the command line: the built-in entries with their defaults, and keys from the environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.errors import InputError
 
 
 def make_registry() -> AdapterRegistry:
-    """Return a registry with the default settings; images of stored chats cannot be read there."""
+    """Return a registry with the default settings; its adapters cannot read the images of stored chats."""
     return AdapterRegistry(
         read_settings(settings.load({}).adapters),
         read_blob=_no_blob,

@@ -20,13 +20,13 @@ Options = TypeVar("Options", bound=msgspec.Struct)
 
 
 def options_of(options: Options, arguments: argparse.Namespace) -> Options:
-    """Return the options of a job; missing or null options come from the command line."""
+    """Return the options of a job; missing or null options are taken from the command line."""
     missing = [name for name in options.__struct_fields__ if getattr(options, name) is None]
     return msgspec.structs.replace(options, **{name: getattr(arguments, name) for name in missing})
 
 
 def token_count(text: str) -> int:
-    """Return the tokens of `32000`, `32k` or `1M`; too small a number is refused later, with other settings."""
+    """Return the number of tokens in `32000`, `32k` or `1M`; a number that is too small is refused later."""
     try:
         return parse_tokens(text) if text[-1:] in ("k", "K", "m", "M") else int(text)
     except ValueError as error:
@@ -34,10 +34,10 @@ def token_count(text: str) -> int:
 
 
 def budget_of(value: int | str | None) -> int | None:
-    """Return the tokens of a budget in a job: a number, or text as in `token_count`; None = not specified.
+    """Return the tokens of a budget in a job (a number, or text as in `token_count`), or None if it is not specified.
 
     Raises:
-        InputError: it is not a token count, or is below 0.
+        InputError: the value is not a token count, or is below 0.
     """
     try:
         tokens = token_count(value) if isinstance(value, str) else value
@@ -49,7 +49,7 @@ def budget_of(value: int | str | None) -> int | None:
 
 
 def existing_folder(name: str, option: str) -> Path:
-    """Return the folder of that name, with `~` expanded; `option` is where the name was given, for error messages.
+    """Return the folder of that name, with `~` expanded; `option` is the option that contained it, for error messages.
 
     Raises:
         InputError: the folder does not exist, or the name is invalid.
@@ -73,7 +73,7 @@ def read_input(name: str, expected: str) -> Iterable[bytes]:
     """Return the lines of a file or of standard input (`-`).
 
     Raises:
-        InputError: the input cannot be read; gives its name and the expected content.
+        InputError: the input cannot be read; the message gives its name and the expected content.
     """
     if name == "-":
         if sys.stdin.isatty():
@@ -89,7 +89,8 @@ def read_transcript(name: str) -> Transcript:
     """Return the transcript in a file or on standard input (`-`).
 
     Raises:
-        InputError: it cannot be read, is not a transcript, or is empty; gives the file, line and expected content.
+        InputError: the input cannot be read, is not a transcript, or is empty; the message gives the file, line and
+            expected content.
     """
     transcript = read_bytes(read_input(name, "a transcript in JSON Lines"), source_of(name))
     if not transcript.messages:
@@ -98,5 +99,5 @@ def read_transcript(name: str) -> Transcript:
 
 
 def tell_nothing_found(words: str) -> None:
-    """Report on stderr that a search has no result; this is a valid answer, so the exit status stays 0."""
+    """Report on stderr that a search has no results; this is a valid answer, so the exit status stays 0."""
     print(f"codecompanion: nothing found for {words!r}", file=sys.stderr)

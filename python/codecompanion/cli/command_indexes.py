@@ -1,4 +1,4 @@
-"""Opens the indexes of the projects in a command's jobs, and updates each once."""
+"""Opens the indexes of the projects in a command's jobs, and updates each of them once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CommandIndexes:
         self._indexes: dict[Path, ProjectIndex] = {}
 
     def of(self, root: Path) -> ProjectIndex:
-        """Return the index of a folder, or None if it is not a project, in which case only named files are read."""
+        """Return the index of a folder, updated once if that is a project; otherwise only named files are read."""
         real = Path(os.path.realpath(root))
         if real not in self._indexes:
             index = self._indexes[real] = ProjectIndex(real, cache_dir())

@@ -1,4 +1,4 @@
-"""`--embed SPEC` of `index`, `search` and `gather`: makes missing vectors, then searches them (R-239).
+"""The option `--embed SPEC` of `index`, `search` and `gather`: computes missing vectors, then searches them (R-239).
 
 Giving a SPEC is consent to its cost: a run reports the cost on standard error before it begins, and errors afterwards.
 Keys come from the user's environment and are never shown.
@@ -34,7 +34,7 @@ def add_embed(parser: argparse.ArgumentParser) -> None:
 
 
 class CommandVectors:
-    """The vectors of one command, which may use several SPECs. Close it in the loop where it was used."""
+    """The vectors of one command, which may use several SPECs. Close it in the event loop where it was used."""
 
     def __init__(self) -> None:
         self._by_spec: dict[str, tuple[QuestionVectors, Embedder]] = {}
@@ -59,10 +59,10 @@ class CommandVectors:
         return known
 
     async def fill(self, spec: str, root: Path, path: Path, choice: Choice, *, limit_s: float | None = None) -> Run:
-        """Make the missing vectors of the index at `path`, once; report the cost and errors.
+        """Compute the missing vectors of the index at `path`, once; report the cost and errors.
 
-        `limit_s`: seconds to wait for the answer to a batch before the run ends, None = no limit. Ignored for a local
-        model.
+        `limit_s`: seconds to wait for the answer to a batch before the run ends, or None for no limit. It is ignored
+        for a local model.
 
         Raises:
             StoreUnavailable: the index cannot be read or written.

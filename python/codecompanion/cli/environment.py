@@ -1,4 +1,4 @@
-"""Provides the environment of the command line, whose keys are read once and then kept only in memory."""
+"""Provides the environment of the command line; keys are read once and then kept only in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _held: UserEnvironment | None = None
 
 
 def hold_secrets() -> None:
-    """Remove values that look like secrets from this process's environment, which all programs of the user can read."""
+    """Remove values that look like secrets from this process's environment, which the user's programs can all read."""
     global _held
     _held = withdraw_secrets(os.environ)
     wipe_start_environment(_held.told_names())
@@ -26,7 +26,7 @@ def user_environment() -> Mapping[str, str]:
 
 
 def home_dir() -> Path | None:
-    """Return the user's home folder, or None if neither `HOME` nor the system knows one (a user in a container)."""
+    """Return the user's home folder, or None if neither `HOME` nor the system provides it, as in some containers."""
     try:
         return Path.home()
     except RuntimeError:
@@ -34,7 +34,7 @@ def home_dir() -> Path | None:
 
 
 def cache_dir() -> Path:
-    """Return the folder for Neovim's cache (`stdpath("cache")`), with our subfolder.
+    """Return the plugin's subfolder of Neovim's cache folder (`stdpath("cache")`).
 
     Raises:
         InputError: there is no home folder, and no other folder was configured.

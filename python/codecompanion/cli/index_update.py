@@ -1,7 +1,7 @@
-"""Updates the code index of a command from the disk before it answers.
+"""Updates the code index from disk before a command answers.
 
-Two commands on one project share an index, so the second waits for the first; otherwise its answer would come from a
-partial index and be different next time.
+Commands on the same project share an index, so a second command waits for the first; otherwise it would answer from a
+partial index, and differently the next time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _ASKED_EVERY_S = 0.1
 
 
 def update_index(root: Path, path: Path, choice: Choice, *, is_rebuild: bool = False) -> Built:
-    """Update the index at `path` from the folder `root`; waits for another process that is building it. Blocks.
+    """Update the index at `path` from the folder `root`, waiting for another process that is building it. Blocks.
 
     Returns with `is_busy` if the other process takes more than ten minutes.
 
     Raises:
         InputError: the folder is not a project.
-        StoreUnavailable: the index cannot be written; gives the reason.
+        StoreUnavailable: the index cannot be written; the message gives the reason.
     """
     if not is_project(root):
         raise InputError(NOT_INDEXED.format(root=root))
@@ -41,7 +41,7 @@ def update_index(root: Path, path: Path, choice: Choice, *, is_rebuild: bool = F
 
 
 def try_to_update_index(root: Path, path: Path, choice: Choice) -> None:
-    """Update the index for a command that also works without one; errors are reported on standard error."""
+    """Update the index for a command that also works without one; report errors on standard error."""
     try:
         if update_index(root, path, choice).is_busy:
             _say(f"another process is still building the index of {root}; the answer uses the part that is ready")

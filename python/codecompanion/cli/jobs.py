@@ -1,4 +1,4 @@
-"""Answers jobs in JSON Lines: one line each, in order; the answer to an invalid line is `{"error": …}`."""
+"""Answers jobs in JSON Lines format: one line per job, in order; the answer to an invalid line is `{"error": …}`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes JSON for the command line: always on one line, for any reader."""
+"""Writes JSON for the command line, always on one line, whichever characters the reader treats as line breaks."""
 
 from __future__ import annotations
 

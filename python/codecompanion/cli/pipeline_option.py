@@ -1,4 +1,4 @@
-"""Reads `--pipeline`, `--strict` and `--hybrid` of the commands that find code, and the same fields of their jobs."""
+"""Reads `--pipeline`, `--strict` and `--hybrid` for code search commands, and the matching job fields."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HYBRID = (
 
 
 class _Asking(Protocol):
-    """A job, or its options, with the two fields."""
+    """A job, or its options, with the fields `pipeline` and `strict`."""
 
     @property
     def pipeline(self) -> str | None: ...
@@ -38,7 +38,7 @@ class _Asking(Protocol):
 
 
 def add_pipeline(parser: argparse.ArgumentParser, default: PipelineName = DEFAULT) -> None:
-    """Add `--pipeline` and `--strict`."""
+    """Add the options `--pipeline` and `--strict` to a parser."""
     help_text = f"how code is found and chosen: {' or '.join(NAMES)} (default: {default})"
     parser.add_argument("--pipeline", choices=NAMES, help=help_text)
     parser.add_argument("--strict", action="store_true", help=f"--pipeline {DOCUMENT} without our additions")
@@ -47,9 +47,9 @@ def add_pipeline(parser: argparse.ArgumentParser, default: PipelineName = DEFAUL
 def pipeline_of(
     arguments: argparse.Namespace, *asking: _Asking | None, default: PipelineName = DEFAULT
 ) -> PipelineName:
-    """Return the pipeline of a job, or else of the command's arguments.
+    """Return the pipeline named by a job, or else by the command-line arguments.
 
-    `asking`: objects that may name it; for each field, the first object that does wins.
+    `asking`: objects that may set the fields; each field is taken from the first object that sets it.
 
     Raises:
         InputError: the pipeline does not exist, or `strict` is combined with a pipeline other than the document's.
@@ -67,10 +67,10 @@ def pipeline_of(
 
 
 def hybrid_of(given: dict[str, Any] | str | None, pipeline: PipelineName) -> HybridSettings:
-    """Return the settings of the hybrid search, with defaults for missing ones (R-228).
+    """Return the hybrid search settings, with defaults for missing keys (R-228).
 
     Raises:
-        InputError: a key or value is invalid, or the pipeline does not use them.
+        InputError: a key or value is invalid, or the pipeline has no hybrid search.
     """
     default = settings.load({}).context.hybrid
     if given is None:

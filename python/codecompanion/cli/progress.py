@@ -1,6 +1,6 @@
-"""Shows progress of a command that takes longer than two seconds: one line on standard error, if it is a terminal.
+"""Shows the progress of a command that takes longer than two seconds: one line on standard error, if it is a terminal.
 
-The line is cleared before any other output and at the end, so that nothing of it remains or gets into the answer.
+The line is cleared before any other output and at the end, so that none of it remains on screen or in the answer.
 Callers that hand over the terminal (to a question, an editor) call `stop` first.
 """
 
@@ -17,7 +17,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Shows the current step and its duration, as a context manager; `wrap` the output stream of the answer."""
+    """A context manager that shows the current step and the elapsed time; `wrap` the output stream of the answer."""
 
     def __init__(self, label: str, screen: TextIO, *, after_s: float = SHOWN_AFTER_S) -> None:
         self.text = label
@@ -30,7 +30,7 @@ class Progress:
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
     def __enter__(self) -> Progress:
-        """Start waiting; nothing is shown unless standard error is a terminal."""
+        """Start the progress display; nothing is shown unless standard error is a terminal."""
         global _current
         _current = self
         if self._screen.isatty():
@@ -38,7 +38,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Clear the line."""
+        """Stop showing progress and clear the line."""
         global _current
         _current = None
         self.stop()
@@ -82,7 +82,7 @@ class Progress:
 
 
 class _Answer:
-    """The output stream of the answer, on the same terminal as the progress."""
+    """The output stream of the answer, on the same terminal as the progress line."""
 
     def __init__(self, out: TextIO, progress: Progress) -> None:
         self._out, self._progress = out, progress

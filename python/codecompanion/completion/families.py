@@ -1,7 +1,7 @@
-"""The families of fill-in-the-middle models: their tokens, and the family of each model (R-258, R-260, R-261).
+"""Families of fill-in-the-middle models: their tokens, and the family of each model (R-258, R-260, R-261).
 
-The table is data, `families.toml`. The published tokens of DeepSeek are `deepseek`, those of the document's source are
-`deepseek-ascii`: which of them works depends on the server's tokenizer.
+The table is data, `families.toml`. The family `deepseek` has DeepSeek's published tokens, `deepseek-ascii` the tokens
+from the document's source; which set works depends on the server's tokenizer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PLAIN = "plain"
 
 
 class Repository(msgspec.Struct, frozen=True):
-    """The tokens that precede the project's name, and each of its files."""
+    """The tokens before the project name and before each file of the project."""
 
     name: str
     file: str
@@ -30,7 +30,8 @@ class Repository(msgspec.Struct, frozen=True):
 class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A family of code models. All tokens are "" for models that cannot fill in the middle.
 
-    `words`: substrings of a model's name. `escaped`: further tokens that must be escaped in text from files.
+    `words`: substrings of model names that identify the family. `escaped`: further tokens that must be escaped in text
+    from files.
     """
 
     name: str
@@ -78,10 +79,10 @@ def family_of(model: str) -> Family:
 
 
 def family_named(name: str) -> Family:
-    """Return the family with this name, or with this word, such as `codestral` (R-258).
+    """Return the family that has this name or lists it in `words`, such as `codestral` (R-258).
 
     Raises:
-        ConfigError: no such family; lists the known ones.
+        ConfigError: the family does not exist; the message lists the known families.
     """
     if name == PLAIN:
         return Family(name=PLAIN)
@@ -93,10 +94,10 @@ def family_named(name: str) -> Family:
 
 
 def family_with(tokens: Mapping[str, str]) -> Family:
-    """Return a user-defined family (R-260): `prefix`, `suffix`, `middle` and `eot`.
+    """Return a user-defined family (R-260) with the tokens `prefix`, `suffix`, `middle` and `eot`.
 
     Raises:
-        ConfigError: one of them is missing, or a key is unknown.
+        ConfigError: a token is missing, or a key is unknown.
     """
     expected = ("prefix", "suffix", "middle", "eot")
     wrong = {*expected} ^ {name for name, token in tokens.items() if token}
@@ -107,13 +108,13 @@ def family_with(tokens: Mapping[str, str]) -> Family:
 
 
 def stops_of(family: Family) -> tuple[str, ...]:
-    """Return the strings that end a reply (R-259)."""
+    """Return the stop sequences for replies of this family (R-259)."""
     stops = _table().stops
     return (family.eot, *stops.fim) if family.fills_in else stops.plain
 
 
 def without_tokens(text: str, family: Family) -> str:
-    """Return the text with every token of the family made harmless: its last character becomes a space (R-260).
+    """Return the text with the family's special tokens broken: the last character of each becomes a space (R-260).
 
     The length is unchanged and the token stays readable: `<|fim_prefix|>` becomes `<|fim_prefix| `.
     """

@@ -21,14 +21,14 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class FilePieces(msgspec.Struct, frozen=True):
-    """The pieces of a file, in order, and for each name the indices of those that contain it."""
+    """The pieces of a file in order, and for each name the indices of the pieces that contain it."""
 
     pieces: tuple[Piece, ...] = ()
     by_name: dict[str, list[int]] = {}
 
 
 class ScoredPiece(msgspec.Struct, frozen=True):
-    """A piece and its similarity."""
+    """A piece, the path of its file, and its similarity score."""
 
     score: float
     path: str
@@ -37,9 +37,9 @@ class ScoredPiece(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=8)
 def cut_pieces(text: str, line: int = 1) -> FilePieces:
-    """Return the pieces of text that begins at `line` of its file, ending at empty lines where possible.
+    """Split text that begins at `line` of its file into pieces, which end at empty lines where possible.
 
-    The latest results are cached: the text outside the window does not change from key to key.
+    The latest results are cached, because the text outside the window stays the same between keystrokes.
     """
     pieces = tuple(_pieces(text.split("\n"), line))
     by_name: dict[str, list[int]] = {}
@@ -66,10 +66,10 @@ def _pieces(lines: Sequence[str], first: int) -> Iterator[Piece]:
 def score_pieces(
     path: str, file: FilePieces, worth: Mapping[str, int], recent: Sequence[tuple[int, int]]
 ) -> Iterator[ScoredPiece]:
-    """Yield the pieces that share a name with `worth` (name → weight).
+    """Yield each piece that shares a name with `worth` (name → weight), with its score.
 
-    `recent`: recently edited or visited lines; a piece with such lines counts more, and is included even without a
-    shared name.
+    `recent`: recently edited or visited lines; a piece with such lines scores higher, and is included even if it shares
+    no name.
     """
     table = budgets().pieces
     # Integers: a sum of floats depends on the order.

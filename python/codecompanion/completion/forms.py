@@ -1,7 +1,7 @@
-"""Formats other files of the project for a model: in its family's format, else as comments (R-259).
+"""Formats other files of the project for a model: in the format of its family, or else as comments (R-259).
 
 Qwen has a format for the files of a repository. Other models see them as comments at the top of the file: every model
-reads comments, and none mistakes them for the code at the cursor.
+understands comments, and none mistakes them for the code at the cursor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codecompanion.formats.package_table import package_table
 def build_project_prompt(
     family: Family, imports: str, prefix: str, suffix: str, *, path: str, project: str, known: Sequence[KnownFile]
 ) -> FimPrompt:
-    """Return the prompt with project knowledge, or the document's prompt if there is none. `path`: the edited file."""
+    """Return the prompt with project knowledge, or without it if there is none. `path`: the edited file."""
     made = build_prompt(family, imports, prefix, suffix)
     if not known:
         return made
@@ -36,7 +36,7 @@ def build_project_prompt(
 
 
 def line_cost(family: Family, path: str) -> int | None:
-    """Return the extra characters per line of another file in a prompt for `path`, None = no file can be shown."""
+    """Return how many characters a prompt for `path` adds to each line of another file, or None if it can show none."""
     if family.repository is not None and family.fills_in:
         return 0
     mark = _marks().get(PurePosixPath(path).suffix.lower())

@@ -1,8 +1,8 @@
-"""Finds import statements outside the prompt's window (R-257): verbatim, in file order, at most 1,000 characters.
+"""Finds import statements outside the prompt window (R-257): verbatim, in file order, up to 1,000 characters.
 
-A parser's imports are passed as an argument. Without them, Python imports are found by `ast` if that part of the file
-parses, and otherwise by their form, as in other languages (`import_forms.toml`): a file rarely parses while the user
-types in it.
+The imports found by a parser can be passed as an argument. Without them, Python imports are found with `ast` if that
+part of the file parses, and otherwise by pattern, as in other languages (`import_forms.toml`): a file rarely parses
+while the user is typing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from codecompanion.model.code import ImportStatement
 
 MAX_CHARS = 1_000
 _MAX_LINES = 100
-"""Maximum lines of a statement that is found by its form."""
+"""Maximum number of lines in a statement found by pattern."""
 
 Lines = tuple[int, int]
 """The first and last line of a statement, 1-based."""
@@ -36,7 +36,7 @@ _PYTHON_BLOCK = regex(r"(?:if|elif|else|try|except|finally|with)\b")
 
 
 class _Form(msgspec.Struct, frozen=True):
-    """The form of imports in some languages (`import_forms.toml`)."""
+    """The patterns of import statements in some file types (`import_forms.toml`)."""
 
     files: tuple[str, ...]
     start: str
@@ -46,12 +46,12 @@ class _Form(msgspec.Struct, frozen=True):
 def imports_outside(
     path: str, window: Window, parsed: Sequence[ImportStatement] | None = None, *, max_chars: int = MAX_CHARS
 ) -> str:
-    """Return the imports of the file that are not wholly inside its window, each on its own line; "" for none.
+    """Return the imports of the file that are not entirely in the window, each on its own line, or "" for none.
 
-    Line endings are those of the file.
+    Line endings match the file.
 
-    `parsed`: a parser's imports of the whole file; None = no parser was used. If they do not all fit, imports whose
-    names are used in the window come first, and any that is too long is left out.
+    `parsed`: the imports that a parser found in the whole file, or None if no parser was used. If they do not all fit,
+    imports whose names are used in the window take precedence, and any that is too long is left out.
     """
     if not window.above and not window.below:
         return ""
@@ -72,7 +72,7 @@ def _newline_of(window: Window) -> str:
 
 
 def _chosen(statements: list[str], window: Window, max_chars: int) -> set[str]:
-    """Return the statements that fit."""
+    """Return the statements that fit, preferring those whose names are used in the window."""
     by_use = statements
     if sum(len(statement) for statement in statements) > max_chars:
         used = {*_WORD.findall(window.prefix), *_WORD.findall(window.suffix)}
@@ -86,7 +86,7 @@ def _chosen(statements: list[str], window: Window, max_chars: int) -> set[str]:
 
 
 def _outside(path: str, window: Window, parsed: Sequence[ImportStatement] | None) -> Iterator[str]:
-    """Yield the import statements that begin before the window's first whole line, or end after its last."""
+    """Yield the imports that begin before the first whole line of the window or end after its last whole line."""
     shown = window.above + window.prefix + window.suffix
     first = window.above.count("\n") + (1 if window.above[-1:] in ("", "\n") else 2)
     last = shown.count("\n") + (1 if window.below[:1] in ("", "\n") else 0)
@@ -100,7 +100,7 @@ def _outside(path: str, window: Window, parsed: Sequence[ImportStatement] | None
 
 
 def _find(path: str, text: str, shown: tuple[int, int]) -> Iterator[tuple[Lines, str]]:
-    """Yield the imports, at least those that begin outside `shown` (offsets in the text)."""
+    """Yield import statements and their lines, including at least all that begin outside `shown` (text offsets)."""
     ending = PurePosixPath(path).suffix.lower()
     if ending in _PYTHON_FILES:
         yield from _find_python(text, shown)
@@ -109,7 +109,7 @@ def _find(path: str, text: str, shown: tuple[int, int]) -> Iterator[tuple[Lines,
 
 
 def _find_python(text: str, shown: tuple[int, int]) -> Iterator[tuple[Lines, str]]:
-    """Yield the imports of the module and of blocks in it, such as `if TYPE_CHECKING:`."""
+    """Yield module-level imports, including those in blocks such as `if TYPE_CHECKING:`."""
     lines = (*_lines_with(text, "import", 0, shown[0]), *_lines_with(text, "import", shown[1], len(text)))
     wanted = [
         start
@@ -132,7 +132,7 @@ def _find_python(text: str, shown: tuple[int, int]) -> Iterator[tuple[Lines, str
 
 
 def _lines_with(text: str, word: str, start: int, end: int) -> Iterator[int]:
-    """Yield the starts of lines that contain the word: ten times faster than a whole-line pattern."""
+    """Yield the start offset of each line that contains the word, ten times faster than with a whole-line pattern."""
     found = text.find(word, start, end)
     while found >= 0:
         yield text.rfind("\n", 0, found) + 1
@@ -147,7 +147,7 @@ def _parsed_imports(region: str) -> tuple[tuple[Lines, str], ...] | None:
 
 
 def _python_end(text: str, start: int) -> int:
-    """Return where the statement ends: after its closing bracket, or its last continued line."""
+    """Return the end of the statement: the end of the line with its closing bracket, or of its last continued line."""
     end = _line_end(text, start)
     if "(" in text[start:end] and ")" not in text[start:end]:
         closing = text.find(")", end)

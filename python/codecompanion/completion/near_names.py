@@ -8,11 +8,11 @@ from codecompanion.completion.prompt_budgets import budgets
 from codecompanion.formats.regex import regex
 
 NAME = regex(r"[^\W\d]\w{2,}")
-"""Matches names of three or more letters; shorter ones are too common to count."""
+"""Matches names of three or more characters; shorter ones are too common to count."""
 
 
 def near_names(prefix: str, suffix: str, imports: str = "") -> dict[str, float]:
-    """Return name → 0..1: higher nearer to the cursor; names of `imports` count a little."""
+    """Return a weight from 0 to 1 for each name: higher near the cursor, low for names in `imports`."""
     table = budgets().near
     weights: dict[str, float] = {}
     before = prefix.split("\n")[-table.lines_before :]
@@ -36,6 +36,6 @@ def _note(weights: dict[str, float], text: str, weight: float) -> None:
 
 
 def strongest(weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the names to look up, strongest first."""
+    """Return the names to look up with their weights, highest first."""
     ordered = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
     return dict(ordered[: budgets().near.max_names])

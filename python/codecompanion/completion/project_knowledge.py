@@ -1,4 +1,4 @@
-"""Chooses what the model sees of other files: signatures of names near the cursor, and similar pieces.
+"""Chooses the content of other files to show to the model: signatures of names near the cursor, and similar pieces.
 
 Pure: the index and the files arrive as arguments. The selection is ordered by path and line, not by score, so that it
 stays the same between requests and hits the server's prompt cache.
@@ -21,11 +21,11 @@ from codecompanion.model.code import Definition
 _TYPES = ("class", "interface", "type", "module")
 _LEFT_OUT = "…"
 _MIN_PIECE_CHARS = 60
-"""The search for pieces stops below this many free characters, in which hardly any piece fits."""
+"""The search for pieces stops when fewer characters than this are free, because hardly any piece fits."""
 
 
 class ProjectFile(msgspec.Struct, frozen=True):
-    """A file that pieces are taken from; `recent`: recently edited or visited lines."""
+    """A file that supplies pieces; `recent`: its recently edited or visited lines."""
 
     path: str
     pieces: FilePieces
@@ -33,10 +33,12 @@ class ProjectFile(msgspec.Struct, frozen=True):
 
 
 class ProjectView(msgspec.Struct, frozen=True):
-    """The project as known for one cursor position. The edited file contributes only pieces outside the window.
+    """The project information available for one cursor position.
 
-    `files_with`: name → how many of the `total_files` contain it. `definitions`: of names near the cursor and imported
-    ones, and the members of types among them, as (path, definition).
+    The edited file contributes only pieces outside the window.
+
+    `files_with`: maps each name to the number of files, out of `total_files`, that contain it. `definitions`: pairs
+    (path, definition) of names near the cursor, of imported names, and of the members of types among them.
     """
 
     files: tuple[ProjectFile, ...] = ()
@@ -46,20 +48,20 @@ class ProjectView(msgspec.Struct, frozen=True):
 
 
 class KnownFile(msgspec.Struct, frozen=True):
-    """The text shown of one file."""
+    """The text shown to the model for one file."""
 
     path: str
     text: str
 
     def cost(self, chars_per_line: int) -> int:
-        """Return the approximate number of characters it takes in a prompt."""
+        """Return the approximate number of characters that the file takes in a prompt."""
         return _entry_cost(self.path, chars_per_line) + len(self.text) + self.text.count("\n") * chars_per_line
 
 
 def choose(
     view: ProjectView, weights: Mapping[str, float], shown: str, max_chars: int, chars_per_line: int = 0
 ) -> tuple[KnownFile, ...]:
-    """Choose the text to include, by path, up to `max_chars` characters, paths and separators included.
+    """Choose the text of other files to include, by path, in at most `max_chars`, including paths and separators.
 
     `weights`: the names near the cursor; `shown`: the part of the file already in the prompt; `chars_per_line`: the
     characters that the prompt format adds to each line.
@@ -94,7 +96,7 @@ def choose(
 
 
 def _entry_cost(path: str, chars_per_line: int) -> int:
-    """Return the characters that a file takes in addition to its text, whatever the format (`forms`)."""
+    """Return the number of characters needed for a file in addition to its text, in any prompt format (`forms`)."""
     return len(path) + 16 + chars_per_line
 
 
@@ -108,7 +110,7 @@ def _best(view: ProjectView, worth: Mapping[str, int]) -> list[ScoredPiece]:
 
 
 def _by_turns(scored: Sequence[ScoredPiece], worth: Mapping[str, int], shown: str) -> Iterator[ScoredPiece]:
-    """Yield pieces, each time the one that adds most to the prompt and the pieces already chosen."""
+    """Yield the pieces one by one, each time the piece that adds most to the prompt and the pieces already yielded."""
     table = budgets().pieces
     known, counts = frozenset(NAME.findall(shown)), dict[str, float](worth)
     turns = [_Turn(one, known, worth, table.novelty) for one in scored]
@@ -127,7 +129,7 @@ def _by_turns(scored: Sequence[ScoredPiece], worth: Mapping[str, int], shown: st
 
 
 class _Turn:
-    """A queued piece: the names it shares with the cursor, and the share of them that is new."""
+    """A queued piece: its names that also occur near the cursor, and a score that depends on its share of new names."""
 
     def __init__(self, scored: ScoredPiece, known: frozenset[str], worth: Mapping[str, int], power: float) -> None:
         names = scored.piece.names
@@ -137,12 +139,12 @@ class _Turn:
         self._own: float = scored.score * ((len(names - known) + 1) / (len(names) + 1)) ** power
 
     def score(self, counts: Mapping[str, float]) -> float:
-        """Return the piece's current worth, with names weighted by `counts`."""
+        """Return the current worth of the piece, with names weighted by `counts`."""
         return self._own * sum(counts[name] for name in self.near) / self._whole if self._whole else self._own
 
 
 def _worth(view: ProjectView, weights: Mapping[str, float]) -> dict[str, int]:
-    """Return the worth of each name: higher for near and rare names, names in too many pieces are left out."""
+    """Return the worth of each name: higher for near and rare names; names in too many pieces are left out."""
     table = budgets().pieces
     total = sum(len(file.pieces.pieces) for file in view.files)
     worth: dict[str, int] = {}
@@ -161,14 +163,14 @@ def _rarity(view: ProjectView, name: str) -> float:
 
 
 def _is_known(piece: Piece, lines: set[str]) -> bool:
-    """Return whether most of a piece is already visible in the window: a copy, or the same file."""
+    """Return whether most lines of a piece are already visible in the window, as in a copy or the same file."""
     own = [line.strip() for line in piece.text.split("\n") if len(line.strip()) > 3]
     known = sum(line in lines for line in own)
     return known > budgets().pieces.max_known * len(own)
 
 
 def _signatures(view: ProjectView, weights: Mapping[str, float], shown: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, line): definitions of names near the cursor, best first, types with their members."""
+    """Yield (path, line) for definitions of names near the cursor, best first; types are followed by their members."""
     table = budgets().signatures
     by_name: dict[str, list[tuple[str, Definition]]] = defaultdict(list)
     members: dict[tuple[str, str], list[Definition]] = defaultdict(list)
@@ -203,7 +205,7 @@ def _full_name(definition: Definition) -> str:
 
 
 def _text(signatures: Sequence[str], pieces: Sequence[Piece]) -> str:
-    """Return the text to show of a file: its signatures, then its pieces, with a mark for omitted lines."""
+    """Return the text to show for a file: its signatures, then its pieces, with a marker for omitted lines."""
     parts = list(signatures)
     end = 0
     for piece in sorted(pieces, key=lambda piece: piece.start):

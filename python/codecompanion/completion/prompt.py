@@ -8,7 +8,7 @@ from codecompanion.completion.families import Family, stops_of, without_tokens
 
 
 class FimPrompt(msgspec.Struct, frozen=True):
-    """A prompt and its parts: `imports`, `prefix` and `suffix` as they appear in it, tokens made harmless."""
+    """A prompt and its parts: `imports`, `prefix` and `suffix` as they appear in it, with special tokens broken."""
 
     family: str
     prompt: str
@@ -19,7 +19,7 @@ class FimPrompt(msgspec.Struct, frozen=True):
 
 
 def build_prompt(family: Family, imports: str, prefix: str, suffix: str) -> FimPrompt:
-    """Return the document's prompt. `imports` end with a line feed, or are ""."""
+    """Return the prompt that the document specifies. `imports` must end with a line feed, or be ""."""
     imports, prefix, suffix = (without_tokens(text, family) for text in (imports, prefix, suffix))
     prompt = imports + prefix
     if family.fills_in:

@@ -1,4 +1,4 @@
-"""The budgets for the parts of a prompt (R-256): `prompt_budgets.toml`, read once."""
+"""Size budgets for the parts of a prompt (R-256), read once from `prompt_budgets.toml`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Budgets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Split(msgspec.Struct, frozen=True):
-    """The characters of one prompt for project knowledge, and the maximum before and after the cursor."""
+    """The division of one prompt: the characters for project knowledge, and the maximum before and after the cursor."""
 
     knowledge: int
     prefix: int
@@ -79,7 +79,7 @@ def budgets() -> Budgets:
 
 
 def total_chars(context_window: int, max_tokens: int) -> int:
-    """Return the size of a whole prompt for a model; `context_window` in tokens, 0 = unknown."""
+    """Return the maximum size of a whole prompt in characters; `context_window` is in tokens, 0 if unknown."""
     table = budgets()
     if not context_window:
         return table.total
@@ -93,10 +93,10 @@ def knowledge_at_least(total: int, least: int | None = None) -> int:
 
 
 def split(total: int, before: int, after: int, least: int | None = None) -> Split:
-    """Return how a prompt of `total` characters is divided.
+    """Return the division of a prompt of `total` characters.
 
-    `before` and `after`: the characters around the cursor, already cut to the window. `least`: the project's minimum,
-    None = the default.
+    `before` and `after`: the number of characters before and after the cursor, already limited to the window. `least`:
+    the minimum for project knowledge, or None for the default.
     """
     table = budgets()
     knowledge = min(max(knowledge_at_least(total, least), total - before - after), table.max_knowledge)

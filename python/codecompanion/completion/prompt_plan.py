@@ -19,7 +19,7 @@ _IMPORT_LINE = regex(
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The fixed parts of a prompt before the project is queried with `weights`, and the room left for the result."""
+    """The parts of a prompt that are fixed before the query of the project with `weights`, and the remaining room."""
 
     window: Window
     imports: str
@@ -30,10 +30,11 @@ class Plan(msgspec.Struct, frozen=True):
 def plan_prompt(
     path: str, before: str, after: str, total: int, *, head: str = "", anchor: str = "", least: int | None = None
 ) -> Plan:
-    """Return how a prompt of `total` characters is divided at a position in a file.
+    """Plan a prompt of `total` characters for a position in a file.
 
-    `head`: text above `before` that is not adjacent to it; `anchor`: how the prefix began last time, to begin there
-    again (see `steady_start`), "" = anywhere; `least`: the characters the project needs, if known.
+    `head`: text above `before` that is not adjacent to it; `anchor`: the beginning of the previous prefix, so that this
+    prefix starts at the same point (see `steady_start`), or "" to start anywhere; `least`: the number of characters
+    that the project needs, if known.
     """
     table = budgets()
     first = split(total, min(len(before), PREFIX_CHARS), min(len(after), SUFFIX_CHARS), least)

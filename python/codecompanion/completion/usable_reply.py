@@ -1,4 +1,4 @@
-"""Cleans a model's reply for the cursor: no repeated code, no incomplete line, no blank suggestion.
+"""Cleans up a model's reply for insertion at the cursor: no repeated code, no incomplete line, no blank suggestion.
 
 Models write too much, repeat the code around the gap, or fall into a loop. Apart from converting the indentation style,
 this module only removes text.
@@ -19,7 +19,7 @@ MAX_LINES = 60
 MAX_REPEATS = 2
 """Maximum number of times a line may repeat in a row."""
 MIN_KNOWN_CHARS = 6
-"""Minimum length of a line that identifies its position: shorter ones such as `}` and `end` are everywhere."""
+"""Minimum length of a line that can identify a position; shorter lines such as `}` and `end` are everywhere."""
 
 _FENCE = regex(r"\A\s*```[^\n]*\n(.*?)(?:\n```.*)?\Z", re.DOTALL)
 _NO_CODE = regex(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff]")
@@ -31,7 +31,7 @@ _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
 class Place(msgspec.Struct, frozen=True):
-    """The cursor: the text before and after it, as the editor has it."""
+    """The cursor position: the text before and after it in the editor."""
 
     before: str
     after: str
@@ -48,7 +48,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def usable(text: str, place: Place, family: Family, stop: tuple[str, ...], *, multi_line: bool, is_cut: bool) -> str:
-    """Return the part of the reply that can be inserted at the cursor, or "" for nothing.
+    """Return the part of the reply that can be inserted at the cursor, or "" if there is none.
 
     `is_cut`: the reply reached the token limit, so its last line is incomplete.
     """
@@ -75,13 +75,13 @@ def _until(text: str, marks: tuple[str, ...]) -> str:
 
 
 def _without_fence(text: str) -> str:
-    """Return the code of a fenced reply, as chat models write it."""
+    """Return the code inside a fenced reply, a format that chat models use; return other replies unchanged."""
     fenced = _FENCE.match(text)
     return str(fenced[1]) if fenced else text
 
 
 def _without_start(text: str, line_start: str) -> str:
-    """Return the text without the start of the line, which a model without infilling tends to repeat."""
+    """Return the text without the beginning of the cursor's line, which models without infilling tend to repeat."""
     start = line_start.strip()
     found = text.lstrip()
     return found[len(start) :] if start and _WORDS.search(start) and found.startswith(start) else text
@@ -109,7 +109,7 @@ def _indented_alike(text: str, place: Place) -> str:
 
 
 def _width(indents: Sequence[str]) -> int:
-    """Return the number of spaces per level: 4 if all are multiples of it, else the smallest."""
+    """Return the spaces per indentation level: 4 if all indents are multiples of 4, else the smallest indent."""
     lengths = [len(indent) for indent in indents if "\t" not in indent and len(indent) > 1]
     return 4 if all(length % 4 == 0 for length in lengths) else min(lengths)
 
@@ -130,7 +130,7 @@ def _without_line_above(text: str, place: Place) -> str:
 
 
 def _is_same(line: str, other: str) -> bool:
-    """Return whether a line equals another, except for ubiquitous ones such as `}`."""
+    """Return whether two lines are equal; ubiquitous lines such as `}` do not count."""
     line = line.strip()
     return line == other.strip() and len(line) >= MIN_KNOWN_CHARS and bool(_WORDS.search(line))
 

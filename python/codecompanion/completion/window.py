@@ -11,7 +11,7 @@ SUFFIX_CHARS = 2_000
 
 
 class Window(msgspec.Struct, frozen=True):
-    """A file around the cursor: `above` + `prefix` + `suffix` + `below` is the whole of it."""
+    """A file split around the cursor: `above` + `prefix` + `suffix` + `below` is the whole text."""
 
     above: str
     prefix: str
@@ -26,13 +26,13 @@ def cut_window(before: str, after: str, *, prefix: int = PREFIX_CHARS, suffix: i
 
 
 def split_at(text: str, line: int, column: int) -> tuple[str, str]:
-    """Return the text before and after a position: `line` 0-based, `column` 0-based in bytes of UTF-8.
+    """Return the text before and after a position: `line` is 0-based, `column` is a 0-based byte offset in UTF-8.
 
-    Only a line feed ends a line; another line begins after the last one. A position may be before or after a carriage
-    return.
+    Only a line feed ends a line, and the last line feed is followed by one more line. A position may be before or after
+    a carriage return.
 
     Raises:
-        InputError: the line does not exist, or the column is beyond it or inside a character; says which.
+        InputError: the line does not exist, or the column is beyond it or inside a character; the message says which.
     """
     start = _line_start(text, line)
     end = text.find("\n", start)

@@ -16,10 +16,10 @@ from codecompanion.placeholders import kept_percent
 
 
 def difference(before: Messages, after: Messages) -> tuple[tuple[str, ...], Messages, tuple[Insertion, ...]]:
-    """Return (removed ids, replaced messages, insertions) that lead from one list to the other.
+    """Return the (removed ids, replaced messages, insertions) that turn one list into the other.
 
-    Kept messages keep their order. An insertion is anchored to the old message before it or, if that one is removed, to
-    the newest removed message before it, so that later messages stay after it.
+    Kept messages keep their order. An insertion is anchored to the old message before it or, if that message is
+    removed, to the newest removed message before it, so that later messages stay after it.
     """
     old = {message.id: message for message in before}
     new_ids = {message.id for message in after}
@@ -33,7 +33,7 @@ def difference(before: Messages, after: Messages) -> tuple[tuple[str, ...], Mess
 
 
 def _anchor(before: Messages, after: Messages, index: int) -> str:
-    """Return the id in `before` after which the inserted message belongs ("" = at the front)."""
+    """Return the id in `before` after which the inserted message belongs, or "" for the front."""
     known = {message.id: position for position, message in enumerate(before)}
     following = next((known[message.id] for message in after[index + 1 :] if message.id in known), len(before))
     return before[following - 1].id if following > 0 else ""
@@ -87,7 +87,7 @@ def why_edited(change: ViewChanged) -> str:
 
 
 def repair_change(before: Messages, repair: Repair, change_id: str) -> ViewChanged:
-    """Return the event that completes the view's pairs (R-004)."""
+    """Return the event for the repair of incomplete pairs of tool calls and results in the view (R-004)."""
     removed, replaced, inserted = difference(before, repair.messages)
     report = ChangeReport(completed=len(repair.completed), dropped=len(repair.dropped))
     return ViewChanged(

@@ -1,4 +1,4 @@
-"""Writes notes for the user on a compaction that only partly worked as planned (lessons 11, 14; R-529, R-434)."""
+"""Writes notes for the user about a compaction that only partly worked as planned (lessons 11, 14; R-529, R-434)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from codecompanion.context.summary.spare_model import TOO_SLOW, UNUSABLE
 NO_MODEL = "no model"
 """Displayed author of a summary written from the log alone."""
 IN_PLACE = " in the chat"
-"""Suffix of a model's name when it was asked within the chat, from its prompt cache."""
+"""Suffix of the model name if the model was asked within the chat, using its prompt cache."""
 _SHOWN = 5
 
 
 def author_of(report: StageReport, asked: Sequence[str]) -> str:
-    """Return the author of the summary and the models that failed before it: `no model (gpt-x failed)`.
+    """Return the author of the summary and the models that failed before it, such as `no model (gpt-x failed)`.
 
-    `asked`: names of the models asked, in order; `no model: …` gives the reason that none was asked.
+    `asked`: names of the models asked, in order; if none was asked, the result is `no model: …` with the reason.
     """
     known = report.details.failure or ""
     if not report.asked and (known.endswith(UNUSABLE) or known.startswith(TOO_SLOW)):
@@ -34,7 +34,7 @@ def _is_by_model(report: StageReport) -> bool:
 
 
 def why_not_by_model(report: StageReport) -> str:
-    """Return why the model that was asked did not write the summary, without a full stop; "" if it did."""
+    """Return why the model that was asked did not write the summary, without a full stop, or "" if it did."""
     if _is_by_model(report):
         return ""
     why = report.details.failure or report.details.summary_detail or _last_problem(report) or report.not_asked
@@ -61,7 +61,7 @@ def notes_on(report: StageReport) -> str:
 
 
 def without_a_model(why: str) -> str:
-    """Return the sentence about a summary written without the model that was asked."""
+    """Return a sentence which says that the summary was written without a model, and why."""
     return f"The summary was written without a model: {why.rstrip('.')}."
 
 

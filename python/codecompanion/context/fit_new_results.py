@@ -1,9 +1,9 @@
 """Makes room for new tool results, which the model requested and has not seen yet (R-524).
 
 If the request does not fit, the policy's own stages run first. If it still does not fit, older results are cleared, and
-then the new ones are truncated by the remaining excess. Results that are too large by themselves are truncated
-beforehand. At the end, every truncation is repeated from the full text, by the final excess. `recovery.toml` has the
-stages, `pipeline` the order.
+then the new ones are truncated by the remaining excess. Results that are too large on their own are truncated
+beforehand. At the end, every truncation is repeated from the full text, by the final excess. `recovery.toml` defines
+the stages, `pipeline` their order.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def is_too_large(messages: Messages, env: Env) -> bool:
 
 
 def arrival(policy: Policy, messages: Messages, env: Env, *, clears: bool) -> tuple[Stage, ...]:
-    """Return the stages that make room for new results; `clears` False: without clearing older results.
+    """Return the stages that make room for new results; if `clears` is False, they do not clear older results.
 
     Clearing continues until no summary is due, because a summary would remove more and call a model.
     """
@@ -57,9 +57,10 @@ def arrival(policy: Policy, messages: Messages, env: Env, *, clears: bool) -> tu
 
 
 def max_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env, least: int = 0) -> int:
-    """Return the size of the largest request that fits and triggers no summary in these stages, if above `least`.
+    """Return the size of the largest request that fits and triggers no summary in these stages.
 
-    A stage that runs before every request decides for itself.
+    Summary limits of at most `least` are ignored. So are stages that run before every request, which decide for
+    themselves.
     """
     ways = [stage.trigger for stage in stages if stage.summarises and not stage.trigger.always]
     room = room_of(env, messages, *ways)
@@ -68,7 +69,7 @@ def max_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env,
 
 
 def clears_results(policy: Policy) -> bool:
-    """Return whether results may be cleared: the policy does so, and that is not disabled (lesson 13)."""
+    """Return whether the policy clears results and this is not disabled (lesson 13)."""
     edits = (stage.trigger.is_on for stage in policy.stages if stage.event == "context_edited")
     if not all(edits) or not any(stage.trigger.is_on for stage in policy.stages):
         return False
@@ -77,7 +78,7 @@ def clears_results(policy: Policy) -> bool:
 
 
 def _sparing(stage: Stage, policy: Policy) -> Stage:
-    """Return the stage with its steps excluding the tools whose results the policy never clears (R-512)."""
+    """Return the stage with steps that exclude the tools whose results the policy never clears (R-512)."""
     spared = tuple(dict.fromkeys(_spared(policy)))
     tiers = (
         msgspec.structs.replace(tier, steps=tuple(_without_tools(step, spared) for step in tier.steps))
@@ -101,8 +102,8 @@ def _without_tools(step: Step, spared: tuple[str, ...]) -> Step:
 def cut_again(messages: Messages, whole: Messages, most: int, target: int, env: Env) -> Messages | None:
     """Return the messages with the new results as in `whole`, truncated to `target` if they exceed `most`.
 
-    A result that the policy's own stages truncated stays truncated; one they cleared is restored. None if the others
-    cannot be made to fit this way; they then stay unchanged.
+    A result that the policy's own stages truncated stays truncated; a result that they cleared is restored. Returns
+    None if the other results cannot be made to fit this way.
     """
     originals = {message.id: message for message in whole}
     was_cut = [message.edited and message.left_out for message in messages]

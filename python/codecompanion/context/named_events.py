@@ -1,9 +1,9 @@
 """Builds the fields of the policies' named events (`policy.policy.PolicyEventName` lists the events).
 
-KodaCode's R-327…R-331, CoWork's R-411, R-422, R-423, R-451, R-453, R-461, R-472, R-473, CodeBuddy's R-136, R-144. Field
-names are those of the products. `fields_of` is pure: the session decides when an event is due, logs it as a
-`PolicyEvent` and sends it to the editor, which fires `User CodeCompanion<NameInCamelCase>`
-(`chat/state/policy_autocmds.lua`). Figures are tokens of the whole request, 0 = unknown.
+The events are KodaCode's R-327…R-331, CoWork's R-411, R-422, R-423, R-451, R-453, R-461, R-472, R-473, and CodeBuddy's
+R-136, R-144. Field names are those of the products. `fields_of` is pure: the session decides when an event is due, logs
+it as a `PolicyEvent` and sends it to the editor, which fires `User CodeCompanion<NameInCamelCase>`
+(`chat/state/policy_autocmds.lua`). Sizes are token counts of the whole request, 0 if unknown.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ VERSION = 1
 class Occasion(msgspec.Struct, frozen=True, kw_only=True):
     """The values that are known when an event is due; each event uses those it needs.
 
-    `report`: the stage that ran. `tokens`: the size of the request before it (otherwise taken from the report).
+    `report`: the stage that ran. `tokens`: the size of the request before the stage (otherwise taken from the report).
     `available`: CoWork's name for window − 8000 − system prompt (R-402). `sent`: the shaped request, of `sent_tokens`,
-    with a short prompt if `is_compact`; `raw`: the same without shaping; both include the system prompt. `left_out`:
-    earlier turns missing from `raw`. `turn_id`: the running turn. `model`, `duration_ms`: the author of the summary,
-    and how long the compaction took. `limit_source`: where the window size comes from. `kind`, `targets`, `text`: a
-    memory flush. `more`: the fields of a snapshot or a restored session.
+    with a short prompt if `is_compact`; `raw`: the same request without shaping; both include the system prompt.
+    `left_out`: earlier turns missing from `raw`. `turn_id`: the running turn. `model`, `duration_ms`: the author of the
+    summary, and the duration of the compaction. `limit_source`: the source of the window size. `kind`, `targets`,
+    `text`: a memory flush. `more`: the fields of a snapshot or a restored session.
     """
 
     report: StageReport | None = None
@@ -94,7 +94,7 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def events_of(names: Iterable[str], on: Occasion, compaction_id: str = "") -> tuple[PolicyEvent, ...]:
-    """Return the events to log under these names, if they apply; "" is skipped."""
+    """Return the events with these names that apply, ready to be logged; empty names are skipped."""
     known = [cast(PolicyEventName, name) for name in names if name]
     return tuple(
         PolicyEvent(name=name, fields=fields_of(name, on), compaction_id=compaction_id)
@@ -104,7 +104,7 @@ def events_of(names: Iterable[str], on: Occasion, compaction_id: str = "") -> tu
 
 
 def fields_of(name: PolicyEventName, on: Occasion) -> Fields:
-    """Return the fields of the event of that name: plain JSON values."""
+    """Return the fields of the named event as plain JSON values."""
     match name:
         case "context_compaction_started":
             return _history_pressure(on)
@@ -167,7 +167,7 @@ def applies(name: PolicyEventName, on: Occasion) -> bool:
 
 
 def _chosen(on: Occasion, fields: Fields) -> Fields:
-    """Return the fields with the values that the caller chose."""
+    """Return these fields with the values that the caller chose, or else their defaults."""
     return {name: on.more.get(name, default) for name, default in fields.items()}
 
 
@@ -234,7 +234,7 @@ def _detail(on: Occasion) -> str:
 
 
 def _history_update(on: Occasion) -> Fields:
-    """Return the update event of the durable history summary (R-325); its strategy knows the turns covered."""
+    """Return the fields of the update event for the history summary (R-325); the strategy reports the turns covered."""
     from codecompanion.context.summary_text.strip_additions import as_written  # not needed at startup
 
     details, work = on.details, on.report.work if on.report else None
@@ -270,7 +270,10 @@ def _history_update(on: Occasion) -> Fields:
 
 
 def _summarized(on: Occasion) -> Fields:
-    """Return CoWork's fields (R-453); a reactive run has no `proactive`, and `tokensAfter` includes the summary."""
+    """Return CoWork's event fields (R-453).
+
+    A reactive run has no `proactive`, and `tokensAfter` includes the summary.
+    """
     work = on.report.work if on.report else None
     proactive: Fields = {"proactive": True} if on.trigger == "proactive" else {}
     return {

@@ -1,6 +1,6 @@
 """Prepares the next request: step 7.12 of "From Enter to the bytes" (`doc/dev/architecture.md`).
 
-pipeline.md 5.4, R-518…R-520, R-529, R-530.
+Specified in pipeline.md 5.4, R-518…R-520, R-529, R-530.
 
 `prepare`, `compact` and `recover` are generators: they yield `Ask`s and receive `SummaryReply`s, and return `Prepared`.
 They change nothing; the session commits the result as one event per stage.
@@ -45,12 +45,12 @@ def prepare(
     fitting: bool = True,
     paused: frozenset[str] = frozenset(),
 ) -> Preparation:
-    """Prepare the next request (R-518): run before **every** provider request.
+    """Prepare the next request (R-518). Runs before **every** provider request.
 
-    `automatic_summaries` False skips every step that replaces messages with a summary, because the adapter compacts
-    automatically (K15) or compactions are paused (R-532). Earlier steps of the stage still run. `paused`: events whose
-    stages do not run, because the user has just undone them (R-545). `fitting` False leaves a request larger than the
-    window to the caller.
+    If `automatic_summaries` is False, every step that replaces messages with a summary is skipped, because the adapter
+    compacts automatically (K15) or compactions are paused (R-532). Earlier steps of the stage still run. `paused`:
+    events whose stages do not run, because the user has just undone them (R-545). If `fitting` is False, the caller has
+    to handle a request larger than the window.
     """
     policy = _without_paused(policy, paused)
     draft = _draft(view, env)
@@ -72,7 +72,10 @@ def prepare(
 
 
 def compact(view: View, policy: Policy, env: Env) -> Preparation:
-    """Run the policy's manual stages at any token count: `/compact` (R-533). Does nothing while a call is open."""
+    """Run the policy's manual stages for `/compact`, whatever the token count (R-533).
+
+    Does nothing while a call is open.
+    """
     draft = _draft(view, env)
     stages = (stage for stage in policy.stages if stage.manual and not draft.is_spared(stage))
     yield from _walk(draft, (_by_hand(stage, draft, view) for stage in stages))
@@ -82,9 +85,9 @@ def compact(view: View, policy: Policy, env: Env) -> Preparation:
 def recover(view: View, policy: Policy, env: Env, target: int) -> Preparation:
     """Shrink a request that the provider refused as too long (R-535), regardless of triggers.
 
-    The policy's own stages run first, in order; steps that need a model may fail, but the last tier does not. It stops
-    once the request has at most `target` tokens. Disabled stages stay disabled (lesson 13), and nothing happens while a
-    call is open. No summary is requested within the chat itself, because that request would be refused as well.
+    The policy's own stages run first, in order; steps that need a model may fail, but the last tier does not. Shrinking
+    stops once the request has at most `target` tokens. Disabled stages stay disabled (lesson 13), and nothing happens
+    while a call is open. No summary is requested within the chat itself, because that request would be refused as well.
     """
     draft = _draft(view, msgspec.structs.replace(env, continuation=None))
     if not view.has_open_calls:
@@ -123,7 +126,7 @@ class _Draft(msgspec.Struct):
 
 
 class _Run(msgspec.Struct, frozen=True):
-    """A stage to run now, and how; `obstacle`: why it cannot run."""
+    """A stage to run now, its tiers and its trigger; `obstacle`: the reason why it cannot run."""
 
     stage: Stage
     tiers: tuple[Tier, ...]
@@ -135,7 +138,7 @@ class _Run(msgspec.Struct, frozen=True):
 def _walk(
     draft: _Draft, runs: Iterator[_Run], *, most: int = 0, as_sent: bool = False
 ) -> Generator[Ask, SummaryReply, None]:
-    """Run stages one after another; `runs` picks the next from the draft's current state.
+    """Run stages one after another; `runs` picks the next stage from the current state of the draft.
 
     `as_sent`: measure the request as sent, after shaping, and report only changes. `most`: see `run_stage`.
     """
@@ -202,7 +205,7 @@ def _until_changed(draft: _Draft, stages: tuple[Stage, ...]) -> Iterator[_Run]:
 
 
 def _draft(view: View, env: Env) -> _Draft:
-    """Return the draft of the view, with every pair completed; a valid view is used as it is."""
+    """Return a draft of the view with complete pairs of calls and results; a valid view is used as it is."""
     sound = view.sound and not view.has_open_calls
     repair = Repair(view.messages) if sound else repair_pairs(view.messages)
     return _Draft(env, repair, repair.messages, env.measure(repair.messages))
@@ -216,7 +219,7 @@ def _make_room(draft: _Draft, policy: Policy, *, clears: bool) -> Generator[Ask,
 
 
 def _cut_alone(draft: _Draft) -> Generator[Ask, SummaryReply, None]:
-    """Truncate the new results until they fit by themselves; older messages are left to the policy's stages."""
+    """Truncate the new results until they fit on their own; older messages are left to the policy's stages."""
     whole = draft.messages
     alone = msgspec.structs.replace(draft, messages=staying(whole), reports=[])
     yield from _walk(alone, iter([_Run(stage := arrival_stages()[-1], stage.tiers, "reactive")]), as_sent=True)
@@ -290,7 +293,7 @@ def _stages_on(policy: Policy) -> tuple[Stage, ...]:
 
 
 def _without_paused(policy: Policy, paused: frozenset[str]) -> Policy:
-    """Return the policy without the stages and tiers that make these types of changes."""
+    """Return the policy without the stages and tiers that cause these events."""
     stages = [
         msgspec.structs.replace(stage, tiers=tuple(tier for tier in stage.tiers if tier.event not in paused))
         for stage in policy.stages
@@ -300,14 +303,14 @@ def _without_paused(policy: Policy, paused: frozenset[str]) -> Policy:
 
 
 def _usable(stage: Stage, policy: Policy, automatic_summaries: bool) -> tuple[Tier, ...]:
-    """Return the tiers that may run: the stages they need are on, and the provider does not summarise itself (K15)."""
+    """Return the tiers whose needed stages are on; without automatic summaries, only those before a summary (K15)."""
     on = {other.id for other in policy.stages if other.trigger.is_on}
     tiers = tuple(tier for tier in stage.tiers if on.issuperset(tier.needs))
     return tiers if automatic_summaries else tuple(takewhile(lambda tier: not tier.summarises, tiers))
 
 
 def _is_due(stage: Stage, policy: Policy, draft: _Draft, automatic_summaries: bool) -> bool:
-    """Return whether the stage runs now: its trigger is crossed, or that of a later stage that runs after it (K11)."""
+    """Return whether the stage runs now: its trigger, or that of a stage that must run after it, is crossed (K11)."""
     if not stage.trigger.is_on:
         return False
     later = [
@@ -319,7 +322,10 @@ def _is_due(stage: Stage, policy: Policy, draft: _Draft, automatic_summaries: bo
 
 
 def _is_crossed(trigger: Threshold, draft: _Draft, room: Room) -> bool:
-    """Return whether the request crosses the trigger; it is shaped only if that matters: shaping reads all of it."""
+    """Return whether the request crosses the trigger.
+
+    The request is shaped only if necessary, as that reads all of it.
+    """
     if not is_crossed(trigger, draft.measured, room) or trigger.measure != "sent":
         return is_crossed(trigger, draft.measured, room)
     return is_crossed(trigger, _as_sent(draft.env).measure(draft.messages), room)

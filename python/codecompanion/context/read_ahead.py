@@ -1,6 +1,6 @@
-"""Reads the messages for a summary's checks in advance, while a model takes seconds to write it.
+"""Reads the messages needed for checking a summary in advance, while a model takes seconds to write it.
 
-The results are kept in the chat's `Folds` until the stage ends; the checks give the same results without them.
+The results are kept in the chat's `Folds` until the stage ends; without them, the checks give the same results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from codecompanion.context.work import Env, Folds, Messages
 
 
 def read_ahead(steps: Iterable[Step], before: Messages, removed: Messages, env: Env, pause: Callable[[], None]) -> None:
-    """Read the data needed by these steps of a stage; `removed` may be summarised. `pause` is called in between."""
+    """Read the data that these steps of a stage need; `removed`: the messages to summarise.
+
+    `pause` is called repeatedly.
+    """
     for step in steps:
         match step.params:
             case VerifySummary():
@@ -30,6 +33,6 @@ def read_ahead(steps: Iterable[Step], before: Messages, removed: Messages, env: 
 
 
 def forget(folds: Folds) -> None:
-    """Drop the data, because after the stage the messages are different, or the next summary is far away."""
+    """Drop the data after the stage, because the messages have changed, or the next summary is far away."""
     folds.forget(KnownNames)
     folds.forget(QuoteFacts)

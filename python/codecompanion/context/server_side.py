@@ -27,7 +27,7 @@ SMALLEST_THRESHOLD = 50_000
 
 
 def threshold(compact_at: int | None, window: int, reserve: int) -> int:
-    """Return the size from which the provider compacts, or 0 if that is off or the window is too small."""
+    """Return the size at which the provider compacts, or 0 if compaction is off or the window is too small."""
     if compact_at is None:
         return 0
     wanted = max(SMALLEST_THRESHOLD, compact_at)
@@ -35,7 +35,7 @@ def threshold(compact_at: int | None, window: int, reserve: int) -> int:
 
 
 def split_for_compaction(messages: Messages) -> tuple[Messages, Messages]:
-    """Return (messages the provider summarises, unanswered user messages, which follow its block) (R-551)."""
+    """Return the messages that the provider summarises, and the unanswered ones that follow its block (R-551)."""
     from codecompanion.context.selection.select_window import first_pending  # not needed at startup
 
     pending = first_pending(messages)

@@ -2,8 +2,8 @@
 
     tool results → placeholders · a packet of facts · tool schemas without docs · short prompt fragments
 
-Triggers are measured before shaping, the meter shows the result. `shape` is pure and deterministic. Decisions that must
-stay stable within a turn, for the prompt cache, are passed in as `kept` and returned in the result.
+Triggers are measured before shaping; the meter shows the size after shaping. `shape` is pure and deterministic.
+Decisions that must stay stable within a turn, for the prompt cache, are passed in as `kept` and returned in the result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Levels(msgspec.Struct, frozen=True):
-    """The request sizes above which steps may apply, in tokens of the whole request; 0 = none."""
+    """The request sizes above which steps may apply, in tokens of the whole request, or 0 if there is none."""
 
     target: int = 0
     trigger: int = 0
@@ -81,10 +81,10 @@ class Shaped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a request besides the view. `fixed` counts system prompt and tools, in tokens as measured.
+    """The parts of a request besides the view. `fixed` counts the tokens of the system prompt and tools, as measured.
 
-    `measure` counts a whole request with a given system prompt and tools; without it their savings are subtracted.
-    `packets` precede the turns with these numbers.
+    `measure` counts a whole request with a given system prompt and tools; without it, the savings on these are
+    subtracted. `packets`: the packet that precedes each turn, by turn number.
     """
 
     system: Message
@@ -100,7 +100,7 @@ NO_PARTS = Parts(system=Message(id="system", role="system"), specs=(), fixed=lam
 
 
 def levels_of(policy: Policy, env: Env, messages: Messages) -> Levels:
-    """Return target and trigger of the summarising stage, and the window."""
+    """Return the target and the trigger of the summarising stage, and the window size."""
     stage = next((stage for stage in policy.stages if stage.summarises and stage.trigger.is_on), None)
     if stage is None:
         return Levels(limit=env.window)

@@ -1,4 +1,4 @@
-"""Defines what a preparation gives the session: a report per stage, and its requests to models."""
+"""Defines the output of a preparation for the session: a report per stage, and its requests to models."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class StageReport(msgspec.Struct, frozen=True, kw_only=True):
 
     `asked`: a model was asked for a summary. `not_asked`: why no model was asked, after earlier failures. `wrote_none`:
     the model answered, but not with a usable summary. `way`: the last tier that ran. `problems`: the errors of earlier
-    tiers. `curtailed`: its summarising tiers were skipped. A stage that only writes to the memory is `changed` with
-    equal messages.
+    tiers. `curtailed`: the stage's summarising tiers were skipped. A stage that only writes to the memory is `changed`,
+    although its messages are unchanged.
     """
 
     stage: Stage
@@ -84,7 +84,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A request for a summary: the stage that needs it, and whether it must use the chat's own adapter.
 
-    `meanwhile` reads data for the following steps, calling its argument in between; it may run in a thread while the
+    `meanwhile` reads data for the following steps, calling its argument repeatedly; it may run in a thread while the
     summary is written, and does not change any result.
     """
 

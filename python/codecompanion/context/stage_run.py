@@ -2,7 +2,7 @@
 
     for each tier: its steps → fallback writers of the summary, if a model failed → check the result → the target
 
-It is a generator that yields `Ask`s, receives `SummaryReply`s and returns a `StageReport`, and changes nothing.
+The run is a generator that yields `Ask`s, receives `SummaryReply`s and returns a `StageReport`; it changes nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def run_stage(
     writers: Writers,
     most: int = 0,
 ) -> Generator[Ask, SummaryReply, StageReport]:
-    """Run the tiers of one stage until a result is accepted (R-114, R-309, R-414); the last one must only be valid.
+    """Run the tiers of one stage until a result is accepted (R-114, R-309, R-414); the last only has to be valid.
 
     Data read for the checks of a summary is dropped afterwards.
     """
@@ -70,8 +70,8 @@ def _run_tiers(
 ) -> Generator[Ask, SummaryReply, StageReport]:
     """Run the tiers.
 
-    A result that misses the target is kept if the later tiers have nothing to do. `most`: maximum size of the
-    request afterwards, whatever the stage's own target (0 = only the target applies).
+    A result that misses the target is kept if the later tiers have nothing to do. `most`: maximum size of the request
+    afterwards, whatever the stage's own target, or 0 if only the target applies.
     """
     wanted = target_tokens(
         stage.trigger, stage.target, stage.target_gap, room_of(env, messages, stage.trigger, stage.target)
@@ -150,7 +150,7 @@ def _run_tier(tier: Tier, work: Work, env: Env, calls: _Calls) -> Generator[Ask,
 
 
 def _without_model(steps: tuple[Step, ...], other: str) -> tuple[Step, ...]:
-    """Return the steps with `other` in place of the one that asks a model."""
+    """Return the steps with `other` in place of the step that asks a model."""
     strategy = STRATEGIES[other]
     return tuple(Step(other, strategy.params()) if STRATEGIES[step.use].asks_model else step for step in steps)
 
@@ -196,7 +196,7 @@ def _drive(
 def _run_steps(steps: tuple[Step, ...], work: Work, env: Env) -> Steps:
     """Run strategies in order, up to the first whose outcome is not `Work`.
 
-    An optional step with nothing to do is skipped; if that applies to all steps, there is nothing to do.
+    An optional step with nothing to do is skipped; if no step changes anything, the outcome is `Skipped`.
     """
     start, idle = work, NOTHING_TO_DO
     for step in steps:
@@ -214,7 +214,7 @@ def _run_steps(steps: tuple[Step, ...], work: Work, env: Env) -> Steps:
 
 
 def _checked(work: Work, before: Measure, after: Measure) -> Outcome:
-    """Return the work if it is smaller, with whole pairs and equal protected messages, else why it is unusable (R-530).
+    """Return the work if it is smaller, its pairs complete and protected messages unchanged, else the problem (R-530).
 
     New messages get the sources of the messages they replace, as they will in the view.
     """

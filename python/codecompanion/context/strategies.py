@@ -1,4 +1,4 @@
-"""Registers the strategies: the word in a policy table → its parameters and its function (pipeline.md 5.4).
+"""Registers the strategies: maps each name in a policy table to its parameters and its function (pipeline.md 5.4).
 
 Policies name strategies; no strategy names a policy. A strategy's module is imported when it first runs: policies are
 read in every session, but most strategies are used only in long chats. `tests/unit/context/test_strategies.py` loads
@@ -54,10 +54,10 @@ def _deferred(module: str, name: str) -> Deferred:
 
 
 class Strategy(msgspec.Struct, frozen=True):
-    """One entry: the pipeline.md number, the parameter struct, the function.
+    """A registered strategy: its number in pipeline.md, its parameter struct, and its function.
 
-    `needs`, `makes`: its input, and its product for later steps, "" = nothing; a `selection` is also a `change`, and a
-    `note` is for the memory. `asks_model`: it may need a model for its summary. `explain` returns, by message id, why
+    `needs`, `makes`: its input, and its product for later steps, or "" for none; a `selection` is also a `change`, and
+    a `note` is for the memory. `asks_model`: it may need a model for its summary. `explain` returns, by message id, why
     messages were cleared or are kept.
     """
 
@@ -178,12 +178,13 @@ STRATEGIES: dict[str, Strategy] = {
     ),
     "require_target": Strategy("R-524", RequireTarget, _deferred("editing.savings", "require_target"), needs="change"),
 }
-"""The strategies by their word in tables; S1 `budget` and S16 `repair` are missing, because the pipeline runs both
-under every policy."""
+"""The strategies by their name in policy tables; S1 `budget` and S16 `repair` are missing, because the pipeline runs
+both under every policy.
+"""
 
 SHAPERS: dict[str, type[msgspec.Struct]] = {
     "shape_fragments": ShapeFragments,
     "shape_schemas": ShapeSchemas,
     "context_packet": ContextPacket,
 }
-"""Words for a `[[shape]]` step besides strategies: the word → its parameters (S19…S21)."""
+"""Names that a `[[shape]]` step accepts besides strategies, with their parameters (S19…S21)."""

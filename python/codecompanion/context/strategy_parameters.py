@@ -28,7 +28,7 @@ EXCERPT_CHARS = 120
 
 
 class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The age limit: older than the newest `count` of a unit."""
+    """The age limit: messages are old if they are outside the newest `count` units."""
 
     unit: Literal["cycles", "messages", "turns", "tool_step", "rounds"] = "cycles"
     count: int = 3
@@ -37,7 +37,8 @@ class OlderThan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RawTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The raw budget of finished turns in tokens (R-342): `share` (0..1) of the window.
 
-    `max_tokens` (0 = none) is the upper bound, `min_tokens` the lower; it never exceeds half of the stage's target.
+    `max_tokens` is the upper bound (0 if none) and `min_tokens` the lower bound; the budget never exceeds half of the
+    stage's target.
     """
 
     share: float = 0.125
@@ -50,9 +51,10 @@ class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `keep_share` (0..1 of the window): room for more of the newest results, if the unit is tool steps or rounds.
 
-    A result must be larger than `min_size` (in `size_unit`, strict). only `tools` count (empty = all), and
-    `exclude_tools` never do (R-512). `stop_when`: clear the oldest first, only until the finished turns are within that
-    budget; `until_target`: only until the stage's target is met, if possible. `template` names a placeholder.
+    A result must be larger than `min_size` (in `size_unit`). Only results of `tools` are cleared (of all tools if
+    empty), and results of `exclude_tools` never are (R-512). `stop_when`: clear the oldest first, only until the
+    finished turns are within that budget; `until_target`: only until the stage's target is met, if possible. `template`
+    names a placeholder.
     """
 
     older_than: OlderThan = OlderThan()
@@ -69,7 +71,7 @@ class ClearToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StripToolArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S3: arguments longer than `min_size` characters (strict) become `placeholder`, valid JSON."""
+    """Parameters of S3: arguments of more than `min_size` characters are replaced by `placeholder`, valid JSON."""
 
     older_than: OlderThan = OlderThan("messages", 4)
     min_size: int = 200
@@ -79,7 +81,8 @@ class StripToolArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TruncateToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S4: `max_tokens` limits one result, `document_max` an expanded docx, pdf or pptx.
 
-    `array_items`: the number of items kept of a JSON list. `json_aware` False truncates everything as plain text.
+    `array_items`: the number of items kept in a JSON list. If `json_aware` is False, everything is truncated as plain
+    text.
     """
 
     max_tokens: int = 10_000
@@ -89,10 +92,10 @@ class TruncateToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 class FitToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of `fit_tool_results`: which results are truncated, and their minimum size, in estimated tokens.
+    """Parameters of `fit_tool_results`: the results to truncate, and their minimum size, in estimated tokens.
 
-    `newest_only`: only results that no reply follows, which the model has not seen. No result is truncated below
-    `least` tokens, or below `min_share` (0..1) of the window; the rest of the history must then make room.
+    `newest_only`: only results after the last reply, which the model has not seen. No result is truncated below `least`
+    tokens, or below `min_share` (0..1) of the window; the rest of the history must then make room.
     """
 
     newest_only: bool = False
@@ -108,11 +111,11 @@ class ReplaceAttachments(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class KeepReads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """For how many messages the newest look at a file stays after the model last read, edited or named the file.
+    """The number of messages for which the newest read of a file is kept after the model last used or named the file.
 
-    `edited…`: the file was edited since the look. `…_spoken`: the user has written since. In addition, a look at a file
-    that has not been edited since stays while fewer than `near_tokens` tokens follow it, and any look stays if the user
-    named the file within the last `named` messages.
+    `edited…`: the file was edited since the read. `…_spoken`: the user has written since. In addition, a read of a file
+    that has not been edited since is kept while fewer than `near_tokens` tokens follow it, and any read is kept if the
+    user named the file within the last `named` messages.
     """
 
     unedited: NotNegative = 200
@@ -127,15 +130,15 @@ class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of `clear_when_it_pays`.
 
     `cache`: run only if the provider's cache has expired (`cold`), or only if it is warm or there is none (`warm`).
-    `keep_messages`, `keep_tokens`: the newest messages that stay, whichever keeps more. `keep_reads`: how long looks at
-    files stay. Requests whose messages have fewer than `min_tokens` are left alone. `min_size`: tokens that one message
-    must lose; `min_freed` tokens and `min_share` (0..1) of the messages: minimum for the whole batch. `min_seconds`
-    replaces `min_tokens` at a server whose cache is cold and whose speed is known: the seconds of reading that must be
-    saved. `repay`: how many times over the gain must pay for the lost cache; 0 = at any price. `come_share`,
-    `min_to_come`, `max_to_come`: how many future requests are assumed per past request, within bounds; the upper bound
-    is for a cache lifetime of five minutes, and grows with the lifetime. `arguments`: which long strings of old calls
-    are also cleared: those that edits `replaced`, those they have `written` once the file was shown again, those of
-    `other` calls. `reasoning`: also remove the reasoning of finished turns.
+    `keep_messages`, `keep_tokens`: the newest messages that stay, whichever keeps more. `keep_reads`: how long file
+    reads are kept. Requests whose messages have fewer than `min_tokens` are left alone. `min_size`: tokens that one
+    message must lose; `min_freed` tokens and `min_share` (0..1) of the messages: minimum for the whole batch.
+    `min_seconds` replaces `min_tokens` for a server whose cache is cold and whose speed is known: the reading time that
+    must be saved. `repay`: the factor by which the gain must exceed the cost of the lost cache, or 0 to clear at any
+    price. `come_share`, `min_to_come`, `max_to_come`: the assumed number of future requests per past request, within
+    bounds; the upper bound is for a cache lifetime of five minutes, and grows with the lifetime. `arguments`: the long
+    strings in old calls that are also cleared: text that edits `replaced`, text they have `written` once the file was
+    shown again, and text in `other` calls. `reasoning`: also remove the reasoning of finished turns.
     """
 
     cache: Literal["any", "cold", "warm"] = "any"
@@ -158,7 +161,7 @@ class ClearWhenItPays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PruneToolErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S17: the `markers` (case-insensitive) of errors to prune, and the age from which this is done."""
+    """Parameters of S17: the `markers` (case-insensitive) of errors to prune, and the age at which they are pruned."""
 
     older_than: OlderThan = OlderThan("messages", 4)
     markers: tuple[str, ...] = ("duplicate", "blocked")
@@ -177,11 +180,11 @@ class RequireSavings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RequireTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`require_target` has no parameters: the stage's target applies."""
+    """Parameters of `require_target`: none, because the stage's target applies."""
 
 
 class RequireRoom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of `require_room`: the number of newest messages that are never dropped (as for S15)."""
+    """Parameters of `require_room`: the number of newest messages that are never dropped, as in S15."""
 
     protect: int = 4
 
@@ -197,15 +200,15 @@ class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `keep_compacted`: placeholders of an earlier compaction stay. `keep_pending`: unanswered user messages are set aside
     to follow the summary (R-551). `keep_running`: so are the messages that the running turn needs to continue, with its
-    newest rounds up to this share (0..1) of the window; 0 = the turn is summarised like the rest. `newest_turn`: only
-    messages of the newest turn count as pending or running; a compaction may have removed the answers to older ones.
-    `keep_first`: the first message that is neither system prompt nor attached (R-416). `keep_tags`: messages with these
-    tags (R-420).
+    newest rounds up to this share (0..1) of the window; if 0, the turn is summarised like the rest. `newest_turn`: only
+    messages of the newest turn count as pending or running; a compaction may have removed the answers to older
+    messages. `keep_first`: the first message that is neither a system prompt nor attached stays (R-416). `keep_tags`:
+    messages with these tags stay (R-420).
 
     The `count` newest of `unit` stay; `turns` are completed turns, and the running turn stays as well (R-309). `fill`:
-    also keep as many of the newest as fit the stage's target; `active_path_share` (0..1) of the target is first given
-    to older messages that name the files in use. `half`: remove only the older half of the rest (R-131). With fewer
-    than `min_total` messages, or `min_older` besides the newest, nothing is removed (R-120).
+    also keep as many of the newest messages as fit the stage's target; `active_path_share` (0..1) of the target is
+    first given to older messages that name the files in use. `half`: remove only the older half of the rest (R-131).
+    With fewer than `min_total` messages, or fewer than `min_older` besides the newest, nothing is removed (R-120).
     """
 
     keep_compacted: bool = True
@@ -226,10 +229,10 @@ class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S18, in conversation messages; calls and tool results do not count.
 
-    The `window` newest stay. The first summary is due at `trigger_messages` messages or `trigger_tokens` tokens, the
-    next ones whenever `refresh_messages` more have left the window (R-457, R-458). While the provider is known to have
-    the chat in its prompt cache, the removed messages must be worth the call and the lost cache: at least `min_tokens`,
-    but in a small window no more than `min_share` (0..1) of it.
+    The `window` newest messages stay. The first summary is due at `trigger_messages` messages or `trigger_tokens`
+    tokens, further summaries whenever `refresh_messages` more messages have left the window (R-457, R-458). While the
+    provider is known to have the chat in its prompt cache, the removed messages must be worth the call and the lost
+    cache: they must have at least `min_tokens` or, in a small window, `min_share` (0..1) of it.
     """
 
     window: Positive = 16
@@ -241,7 +244,7 @@ class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Maximum characters of message text, by author; `call`: the arguments of one call. 0 = no limit (R-436)."""
+    """Maximum characters of message text, by author; `call`: the arguments of one call. 0 means no limit (R-436)."""
 
     user: NotNegative = 0
     assistant: NotNegative = 0
@@ -250,11 +253,11 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FormatTranscript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S7. `style`: an element per message, one with a label inside (`labels`, R-126), or lines (R-438).
+    """Parameters of S7. `style`: an element per message, one element with labels (`labels`, R-126), or lines (R-438).
 
     `max_entry_chars` caps a whole entry (head 70 %, tail 30 %; under `labels` the head, R-127), `caps` the texts in it
-    (R-436, R-437; not under `labels`), `max_chars` the whole transcript (R-439); 0 = no cap. `previous_summary`: keep
-    it at its position (`entry`), put it first (`lead`, R-424), or leave it out (`out`).
+    (R-436, R-437; not under `labels`), `max_chars` the whole transcript (R-439); 0 means no cap. `previous_summary`:
+    keep it at its position (`entry`), put it first (`lead`, R-424), or leave it out (`out`).
     """
 
     style: Style = "xml"
@@ -265,15 +268,16 @@ class FormatTranscript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S8. `schema` names a table of `prompts/schemas.toml`; `max_tokens` caps the reply (R-526).
+    """Parameters of S8. `schema` names a table in `prompts/schemas.toml`; `max_tokens` caps the reply (R-526).
 
     The cap shrinks to `share_of_available` of the window minus `available_reserve`, system prompt and tools, and to
-    `share_of_slack` of the room that is free there once the removed messages are gone; 0 = no limit. It never falls
-    below `min_tokens` (R-427, R-428). Only the run's deadline limits the number of calls (R-120). `in_place`: the
+    `share_of_slack` of the part of it that is free once the removed messages are gone; 0 means no limit. The cap never
+    falls below `min_tokens` (R-427, R-428). Only the run's deadline limits the number of calls (R-120). `in_place`: the
     chat's own model is asked in the chat itself if that costs less than a transcript. In a window of fewer than
     `spares_below` tokens, a model is asked once, and only if that can save tokens; otherwise code writes the summary
-    from the log. `asks_unusable` False: code also writes it if the model wrote no usable summary before in this chat,
-    or if the user would wait more than `max_wait_s` seconds for a model on their own server (0 = no limit).
+    from the log. If `asks_unusable` is False, code also writes the summary if the model wrote no usable summary before
+    in this chat, or if the user would wait more than `max_wait_s` seconds for a model on their own server (0 means no
+    limit).
     """
 
     schema: SchemaName = "cc_9"
@@ -291,9 +295,9 @@ class SummarizeOne(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The constants of R-121…R-123 and R-125.
 
-    A chunk is `ratio` of the window, falling to `min_ratio`, from `min_tokens` to `max_tokens`. The summariser's own
-    window must fit a chunk and `overhead` (at most a quarter of that window). A message that takes more than `oversize`
-    of the window, including `margin`, is left out.
+    A chunk takes `ratio` of the window, decreasing to `min_ratio`, and from `min_tokens` to `max_tokens`. The
+    summariser's own window must fit a chunk and `overhead` (at most a quarter of that window). A message that takes
+    more than `oversize` of the window, including `margin`, is left out.
     """
 
     ratio: float = 0.4
@@ -306,10 +310,10 @@ class ChunkFormula(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummarizeChunked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S9. `schema`: the format of each part's summary; `max_tokens` caps each reply.
+    """Parameters of S9. `schema`: the form of each partial summary; `max_tokens` caps each reply.
 
     `max_message_chars` caps a message before it is sent (R-127). There may be any number of chunks, which are written
-    in parallel; only the deadline ends a run (R-120). `spares_below`, `asks_unusable` and `max_wait_s` as for
+    in parallel; only the deadline ends a run (R-120). `spares_below`, `asks_unusable` and `max_wait_s` as in
     `SummarizeOne`.
     """
 
@@ -335,10 +339,10 @@ class SummarySize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S10.
 
-    `reason`: the reason reported for an automatic run (R-325). `overlay`: whether to ask a utility model, `configured`
-    = if there is one; `overlay_in_target`: only if the result fits the stage's target, because otherwise it is
-    discarded. `sentences`: besides labelled lines, plain sentences that decide, constrain, block, warn or announce
-    count. `asks_unusable` as in `SummarizeOne`.
+    `reason`: the reason reported for an automatic run (R-325). `overlay`: whether to ask a utility model; `configured`
+    asks if there is one. `overlay_in_target`: only if the result fits the stage's target, because otherwise it is
+    discarded. `sentences`: besides labelled lines, plain sentences count if they decide, constrain, block, warn or
+    announce. `asks_unusable` as in `SummarizeOne`.
     """
 
     reason: Literal["semantic_closure", "token_pressure"] = "token_pressure"
@@ -351,9 +355,9 @@ class SummarizeArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class DescribePlain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S11: the maximum number of topics, and the maximum length of a topic, a final `...` included.
+    """Parameters of S11: the maximum number of topics, and the maximum length of a topic, including a final `...`.
 
-    `earlier_chars` caps the text kept of an earlier summary, `files_chars` the names of files with gathered code.
+    `earlier_chars` caps the text kept from an earlier summary, `files_chars` the names of files with gathered code.
     """
 
     topics: int = 10
@@ -372,8 +376,8 @@ class SummarizeLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SummarizeRaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of `summarize_raw`: the maximum length of the text, by the formula for summaries (R-427).
 
-    It has at most `share_of_removed` of the removed messages: raw text without savings would not be accepted. Each
-    user message is quoted in at most `max_quote_chars`.
+    The text has at most `share_of_removed` of the size of the removed messages, because raw text without savings would
+    not be accepted. Each user message is quoted in at most `max_quote_chars`.
     """
 
     max_tokens: int = 4096
@@ -386,10 +390,10 @@ class SummarizeRaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of `summarize_flush`: minimum messages, seconds and tokens since the last flush, and sizes.
 
-    `max_tokens` is the length of the reply; `max_chars` of the newest messages are read, `max_entry_chars` of each. In
-    a window of fewer than `spares_below` tokens, no model is asked: the compaction's own summary goes to the memory.
-    `asks_unusable` False: the model is also not asked if it wrote no usable summary in this chat, or would take longer
-    than `max_wait_s` (see `SummarizeOne`).
+    `max_tokens` limits the reply; at most `max_chars` of the newest messages are read, and `max_entry_chars` of each.
+    In a window of fewer than `spares_below` tokens, no model is asked: the compaction's own summary goes to the memory.
+    If `asks_unusable` is False, the model is also not asked if it wrote no usable summary in this chat, or would take
+    longer than `max_wait_s` (see `SummarizeOne`).
     """
 
     min_messages: int = 4
@@ -406,8 +410,9 @@ class SummarizeFlush(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FitSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of S13.
 
-    `limit`: maximum size of request and summary together. A larger summary is cut to the room that the other messages
-    leave of the limit's basis minus `slack_tokens`, then repeatedly to three quarters, but never below `floor_tokens`.
+    `limit`: maximum size of request and summary together. A larger summary is cut to the room that remains of the
+    limit's basis after the other messages and `slack_tokens`, then repeatedly to three quarters, but never below
+    `floor_tokens`.
     """
 
     limit: Size = Size(at=0.95)
@@ -422,7 +427,7 @@ class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `after_first_user`: after the first message the user typed. `upsert`: in place of the previous summary, if any
     (R-443). If the place is between a call and its result, the summary moves after them.
 
-    `header` names the text before the summary, `wrapper` the element around both ("" = none). `carry`: the previous
+    `header` names the text before the summary, `wrapper` the element around both ("" for none). `carry`: the previous
     summary was part of the transcript (`in_transcript`) or of a typed artifact (`merge`), or is discarded
     (`overwrite`). `recall_keys`: add a line with the keys of the removed messages, if there is a log.
     """
@@ -439,7 +444,7 @@ class InsertSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class QuoteUserMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of `quote_user_messages`. A quote has at most `max_chars`, an excerpt `excerpt_chars`.
+    """Parameters of `quote_user_messages`. A quote has at most `max_chars`, an excerpt at most `excerpt_chars`.
 
     Quotes have a budget separate from the model's text (R-431): `share` (0..1) of the window, at most `max_tokens`, and
     never more than half of the tokens that the compaction frees. A caller's text without sections stays unchanged,
@@ -465,9 +470,9 @@ class VerifySummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AppendLedger(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of `append_ledger`: at most `max_tokens`, and at most this `share` of the window.
 
-    It never takes more than half of the tokens that the compaction frees and, with `within_target`, no more than the
-    stage's target leaves, so that a tier can reach it. A caller's text that has no known form stays unchanged, unless
-    `also_given`.
+    The ledger never takes more than half of the tokens that the compaction frees. With `within_target`, it takes no
+    more than the stage's target leaves, so that a tier can reach the target. A caller's text that has no known form
+    stays unchanged, unless `also_given`.
     """
 
     max_tokens: int = 2500
@@ -483,7 +488,9 @@ class ShapeFragments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ShapeSchemas(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of S20. `depth`: the deepest level with descriptions: 0 = only the tool's, 1 = also its arguments'.
+    """Parameters of S20.
+
+    `depth`: the deepest level with descriptions: 0 for the tool only, 1 for its arguments as well.
 
     `keep_tools`: tools whose schemas stay whole.
     """

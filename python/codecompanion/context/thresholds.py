@@ -1,8 +1,8 @@
 """S1 `measure` and triggers: decide when a stage runs (R-501, R-502, R-507, R-107…R-109, R-402…R-404, K2, K3).
 
-Whatever a trigger measures, its threshold is converted to a size of the whole request before it is compared. It is
-compared with the best guess, which the meter shows, so editing starts when the header shows 65 %. Only `work.Env.fits`
-decides whether a request fits the window.
+Whatever a trigger measures, its threshold is converted to a size of the whole request before the comparison. The
+request is compared by the best guess, which the meter shows, so editing starts when the header shows 65 %. Only
+`work.Env.fits` decides whether a request fits the window.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WITHOUT_FIXED = ("available", "budget")
 
 
 class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A size in a policy's table: `at`, a share (0..1) of the basis, or `tokens`; neither = off.
+    """A size in a policy's table: `at`, a share (0..1) of the basis, or `tokens`; if neither is set, the size is off.
 
     `measure`: the compared size: the whole `request` before shaping, the request as `sent` after it, only its
     `messages`, or the rest of the basis (`slack` = basis − messages).
@@ -55,7 +55,7 @@ class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Refuse an invalid size.
 
         Raises:
-            ValueError: a share outside 0..1, no tokens, or two sizes in one.
+            ValueError: a share outside 0..1, a token count below 1, or both sizes at once.
         """
         if self.at is not None and not 0 < self.at <= 1:
             raise ValueError(f"at = {self.at:g} is not a share; expected {SHARE_FORMS}{_instead(self.at)}")
@@ -71,7 +71,7 @@ class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Trigger(Size, frozen=True, forbid_unknown_fields=True):
-    """When a stage runs: if its size is reached (`>=`) or exceeded (`>`), or for `slack`, if less is left.
+    """The condition for a stage to run: its size is reached (`>=`) or exceeded (`>`) or, with `slack`, less is left.
 
     `always`: the stage is checked before every request and decides by itself; there is no threshold.
     """
@@ -103,7 +103,7 @@ def parse_threshold(value: Any, key: str) -> dict[str, float | int]:
     """Return an option's value (R-502) as `at` or `tokens`: 0.85, "85%", 16000, "16k"; {} for false.
 
     Raises:
-        ConfigError: the value has none of the allowed forms; `1` is refused, as a token or as 100 %.
+        ConfigError: the value has none of the allowed forms; `1` is refused both as one token and as 100 %.
     """
     if value is False:
         return {}
@@ -153,7 +153,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
 def threshold_tokens(size: Size, room: Room) -> int | None:
     """Return the size converted to the **whole** request, None if it is off, or 1 if it is always reached.
 
-    It never exceeds the window minus the reply reserve (R-507).
+    The result never exceeds the window minus the reply reserve (R-507).
     """
     if not size.is_on:
         return None
@@ -169,7 +169,7 @@ def threshold_tokens(size: Size, room: Room) -> int | None:
 
 
 def basis_tokens(basis: Basis, room: Room) -> int:
-    """Return the size that thresholds on that basis are a share of."""
+    """Return the size of a basis, to which the shares in thresholds refer."""
     match basis:
         case "window" | "input_limit":
             # The window is the longest prompt if the endpoint reports that (R-306).
@@ -193,7 +193,7 @@ def _budget_tokens(room: Room) -> int:
 
 
 def lacks_budget(room: Room, *sizes: Size) -> bool:
-    """Return whether one of these is a share of a budget for which the window has no room (R-109)."""
+    """Return whether one of these sizes is a share of a budget for which the window has no room (R-109)."""
     return any(size.basis == "budget" for size in sizes) and _budget_tokens(room) <= 0
 
 
@@ -231,7 +231,7 @@ def is_within(target: Size, measured: Measure, room: Room) -> bool:
 def target_tokens(trigger: Trigger, target: Size | None, gap: float, room: Room) -> int:
     """Return the target of a stage, in tokens of the whole request, or 0 without a target (R-306).
 
-    With a `gap` (0..1) it stays below the trigger: if the target is not smaller, it becomes the trigger minus the gap,
+    With a `gap` (0..1) the target stays below the trigger: if it is not smaller, it becomes the trigger minus the gap,
     or half of the trigger if that is not positive.
     """
     if target is None or not target.is_on:

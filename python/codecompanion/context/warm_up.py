@@ -1,6 +1,6 @@
-"""Compacts a made-up chat while the host is idle, so that everything is loaded for the first real compaction.
+"""Compacts a dummy chat while the host is idle, so that everything is loaded for the first real compaction.
 
-Modules, prompts, word tables and patterns are loaded on first use (`formats.regex`): this takes 30 to 40 ms, which
+Modules, prompts, word tables and patterns are loaded on first use (`formats.regex`); this takes 30 to 40 ms, which
 would delay the first summary of a host.
 """
 

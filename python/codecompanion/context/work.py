@@ -1,7 +1,7 @@
 """Defines the state that a policy passes from step to step, and the environment that strategies may read.
 
-Every strategy is `f(work, params, env) -> Work | Skipped | Failed`; one that needs a model is a generator that yields
-`SummaryRequest`s, receives `SummaryReply`s and returns one of these (pipeline.md 5.4). All values are frozen.
+Every strategy is `f(work, params, env) -> Work | Skipped | Failed`; a strategy that needs a model is a generator that
+yields `SummaryRequest`s, receives `SummaryReply`s and returns one of these (pipeline.md 5.4). All values are frozen.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ class Measure(msgspec.Struct, frozen=True):
 class CacheState(msgspec.Struct, frozen=True):
     """The state of a provider's prompt cache for the next request, with prices relative to plain input.
 
-    `warm_tokens`: how many tokens of its prefix are probably still cached; 0 = cold or unknown. `lifetime_s`: how many
-    seconds a prefix stays cached after it was read (0 = there is no cache, inf = until another prompt replaces it).
-    `reads_per_s`: how many tokens the user's own server reads in a second, 0 = unknown.
+    `warm_tokens`: the number of tokens in its prefix that are probably still cached, or 0 if it is cold or unknown.
+    `lifetime_s`: the number of seconds a prefix stays cached after it was read (0 if there is no cache, inf if it stays
+    until another prompt replaces it). `reads_per_s`: the tokens that the user's own server reads per second, or 0 if
+    unknown.
     """
 
     warm_tokens: int = 0
@@ -98,21 +99,21 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     belong to the chat's model; the `summariser_*` figures to the model that writes summaries. `new_id` returns the ids
     of messages that a strategy creates; it is deterministic.
 
-    `target`: the size that the stage should reach, in tokens of the whole request (0 = none); the pipeline sets it.
-    `turn_id` is the running turn, "" between turns. `artifact`: the source of the last summary, if it was typed
-    (R-319). `history` returns the messages of the whole log as they were before any compaction (None = the log is not
-    available), `key_of` the key with which `recall` returns a message, by its id ("" = no key). `has_utility`: a model
-    other than the chat's own writes summaries. `prompt_text` is the system prompt, `title` the chat's name. `exists`
-    tells whether a file of the workspace exists; without it no relative path counts as a file (R-419). `sent` counts a
-    request as it is sent, if shaping makes it smaller than the count of `measure` (R-338; None = it is sent unshaped).
-    `asks_models` False: the models that write summaries have failed too often and are not asked (R-532). `has_summary`:
-    the text of the summary is given (on the command line), so asking for it costs nothing. `writer_is_proven` False:
-    the first part of a long history is requested by itself. `unusable_writer` names the model that wrote no usable
-    summary in this chat when last asked ("" = it did). `continuation` returns the size of the chat for a writer that
-    has read it: the chat's own model (None = another model writes, or it must not be asked this way). `writer_seconds`
-    estimates how long the user's own server needs to read and write this many tokens (None = its speed is unknown, or a
-    provider writes). `original` returns a message as it was before an earlier stage or turn cleared it, or the message
-    itself if that is unknown (on the command line).
+    `target`: the size that the stage should reach, in tokens of the whole request (0 for none); the pipeline sets it.
+    `turn_id` is the running turn, or "" between turns. `artifact`: the source of the last summary, if it was typed
+    (R-319). `history` returns the messages of the whole log as they were before any compaction (None if the log is not
+    available), `key_of` the key with which `recall` returns a message, by its id ("" for no key). `has_utility`: a
+    model other than the chat's own writes summaries. `prompt_text` is the system prompt, `title` the chat's name.
+    `exists` tells whether a file of the workspace exists; without it no relative path counts as a file (R-419). `sent`
+    counts a request as it is sent, if shaping makes it smaller than the count of `measure` (R-338; None if it is sent
+    unshaped). `asks_models` is False if the models that write summaries have failed too often and are not asked
+    (R-532). `has_summary`: the text of the summary is given (on the command line), so asking for it costs nothing. If
+    `writer_is_proven` is False, the first part of a long history is requested by itself. `unusable_writer` names the
+    model that wrote no usable summary in this chat when last asked ("" if it did). `continuation` returns the size of
+    the chat for a writer that has read it: the chat's own model (None if another model writes, or it must not be asked
+    this way). `writer_seconds` estimates how long the user's own server needs to read and write this many tokens (None
+    if its speed is unknown, or a provider writes). `original` returns a message as it was before an earlier stage or
+    turn cleared it, or the message itself if that is unknown (on the command line).
     """
 
     window: int
@@ -150,11 +151,11 @@ class Env(msgspec.Struct, frozen=True, kw_only=True):
     original: Callable[[Message], Message] = lambda message: message
 
     def size(self, messages: Iterable[Message]) -> int:
-        """Return the uncalibrated tokens of these messages, cached or counted."""
+        """Return the uncalibrated token count of these messages, cached or computed."""
         return sum(message.tokens or self.count(message) for message in messages)
 
     def recounted(self, message: Message) -> Message:
-        """Return the message with a new count; the cached one belonged to its earlier content (R-112)."""
+        """Return the message with a new token count, because the cached one belonged to its earlier content (R-112)."""
         return with_changes(message, tokens=self.count(message))
 
     def fits(self, messages: Messages, measured: Measure, *, reserve: int | None = None) -> bool:
@@ -171,9 +172,9 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A model call that a strategy requests. `subject`: the messages to summarise (for a summariser without a model).
 
     `max_output_tokens` limits the text, `room_tokens` is the room in the summariser's window for text and thinking
-    together (0 = `max_output_tokens`), `prompt_tokens` the estimate of the prompt (0 = not counted). `beside`: further
-    requests that may be answered in parallel (R-120). `in_place`: the prompt follows the chat as it would be sent now;
-    `unread_tokens` is the part of it that is in no prompt cache (0 = all).
+    together (if 0, `max_output_tokens`), `prompt_tokens` the estimate of the prompt (0 if not counted). `beside`:
+    further requests that may be answered in parallel (R-120). `in_place`: the prompt follows the chat as it would be
+    sent now; `unread_tokens` is the part of it that is in no prompt cache (if 0, all of it).
     """
 
     prompt: str
@@ -193,8 +194,8 @@ class SummaryReply(msgspec.Struct, frozen=True, kw_only=True):
 
     `refused`: the provider rejected the request. `usage`: the cost, if reported by the provider; `thinking_tokens`:
     tokens spent before the answer. `source`: a model's text is judged (R-526), a caller's text (on the command line) is
-    refused only if it is plainly not a summary. `beside`: the replies to those requests beside it that were answered,
-    in order.
+    refused only if it is plainly not a summary. `beside`: the replies to the answered requests beside this one, in
+    order.
     """
 
     text: str = ""
@@ -209,16 +210,19 @@ class SummaryReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """The stage does not apply; nothing is changed. `reason` is a fixed word, `detail` a sentence for the user."""
+    """The outcome of a stage that does not apply; nothing changes.
+
+    `reason` is a fixed word, `detail` a user message.
+    """
 
     reason: str
     detail: str
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The stage failed; nothing is changed (R-530).
+    """The outcome of a failed stage; nothing changes (R-530).
 
-    `again`: a retry may help. `by_writer`: the model or caller asked for a summary gave none, even if asked again.
+    `again`: a retry may help. `by_writer`: the model or caller gave no summary, even if it was asked again.
     """
 
     reason: str
@@ -227,13 +231,13 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Details of a stage's work for later steps, the log and the named events; None = not reported.
+    """Details of a stage's work for later steps, the log and the named events; None if not reported.
 
     Summaries: `schema`, its form; `written_by`, its author; `summary_source` and `failure`, the fallback used and why
     (R-434, R-529); `summary_detail`, why the utility model's text was rejected; `in_place`, whether the model wrote it
     within the chat, false if that failed; its budget in tokens, and its size before it was shortened or cut; the number
-    of `orders_left_out` of the text; the number of `names` checked against the history, and of those `unverified`; the
-    counts of quoted user messages; `ledger_tokens` of the text added by code. The artifact's fields: R-325. Edits:
+    of `orders_left_out` of the text; the number of `names` checked against the history, and the number `unverified`;
+    the counts of quoted user messages; `ledger_tokens` of the text added by code. The artifact's fields: R-325. Edits:
     `why`, and whether the provider's cache was `cold`; the numbers of calls and results shortened, stripped or dropped.
     """
 
@@ -273,11 +277,11 @@ class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one stage.
 
-    `before`: the messages the stage started with; `messages`: the list being built. `removed`: messages that left it,
-    the subject of a summary. `pending`: user messages without an answer, put back after the summary (R-551). `request`:
-    the user's words that an interrupted loop works on, quoted in the summary. `entry_sizes`: the tokens of the entries
-    of `transcript`, as far as known (`transcript.size`). `artifact`: the source of a typed summary. `details`: reports
-    of the steps so far.
+    `before`: the messages the stage started with; `messages`: the list being built. `removed`: messages that left the
+    list, the subject of a summary. `pending`: user messages without an answer, put back after the summary (R-551).
+    `request`: the user's words that an interrupted loop works on, quoted in the summary. `entry_sizes`: the token
+    counts of the entries of `transcript`, as far as they are known (`transcript.size`). `artifact`: the source of a
+    typed summary. `details`: reports of the steps so far.
     """
 
     before: Messages

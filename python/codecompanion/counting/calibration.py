@@ -1,9 +1,9 @@
 """Converts estimates to provider counts: tokens = extra + ratio x estimate, learned per adapter and model (R-505).
 
 The estimate is made for one tokenizer (`tokens.estimate_text`); others split the same text into more or fewer tokens.
-`ratio` is learned from reports on text added between two requests: as nothing else differs between them, it depends on
-the tokenizer alone. `framing` is what each added message costs beyond that: the marks that a chat template puts around
-it. `extra` is the overhead of a whole request, such as the provider's own text about tools. It is
+`ratio` is learned from reports on text added between two requests: as nothing else differs between them, the ratio
+depends on the tokenizer alone. `framing` is the cost of each added message beyond its text: the marks that a chat
+template puts around it. `extra` is the overhead of a whole request, such as the provider's own text about tools. It is
 negative if schemas cost less than their JSON, by at most that difference. `session.accounts.meter` keeps the more exact
 figures of one chat, and `session.accounts.usage_check` decides whether a report is plausible.
 """
@@ -39,8 +39,8 @@ _SMALLEST_DELTA = 64
 # others; 300 to 4,000 and 4,000 to 32,000 do almost as well, and chats in small windows give few reports.
 _FIRST_WEIGHT, _MAX_WEIGHT = 300, 16_000
 # Framing is learned from additions with few tokens per message: at this many, a report counts half, because an error of
-# the ratio then hides it. An initial 0 counts as `_FRAMING_FIRST` reports, and at most `_FRAMING_MOST` count.
-_FRAMING_CLEAR, _FRAMING_FIRST, _FRAMING_MOST = 64, 0.25, 16.0
+# the ratio then hides it. An initial 0 counts as `_FRAMING_FIRST` reports, and at most `_FRAMING_CAP` count.
+_FRAMING_CLEAR, _FRAMING_FIRST, _FRAMING_CAP = 64, 0.25, 16.0
 _FRAMING_RANGE = (-8.0, 24.0)
 # Below this many reported tokens, the tokenizer counts as unknown.
 _COLD = 1000
@@ -88,7 +88,7 @@ def _version(name: str) -> tuple[int, int]:
 
 
 def is_plausible(observed: float, estimated: int) -> bool:
-    """Return whether a report matches its estimate: a larger difference comes from a truncated history."""
+    """Return whether a report is close enough to its estimate; a larger difference comes from a truncated history."""
     return _LOWEST * estimated - 16 <= observed <= _HIGHEST * estimated + 16
 
 
@@ -105,10 +105,10 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wants_provider_count(count: Count, thresholds: Iterable[int], coming: int = 0) -> bool:
-    """Return whether to ask the provider: a threshold is within the uncertainty, which exceeds 1 %.
+    """Return whether to ask the provider: the uncertainty exceeds 1 % and a threshold lies within it.
 
-    Soon after a report the uncertainty is smaller, so the provider is not asked. `coming`: the most tokens that
-    will be added before the count matters.
+    Soon after a report the uncertainty is smaller, so the provider is not asked. `coming`: the maximum number of tokens
+    that will be added before the count matters.
     """
     doubt = max(count.upper - count.tokens, count.tokens - count.lower)
     return doubt > _GOOD_ENOUGH * count.tokens and any(count.lower <= at <= count.upper + coming for at in thresholds)
@@ -128,9 +128,9 @@ class Calibration(msgspec.Struct, frozen=True):
 
     `weight`: the estimated tokens that the ratio is based on. `marks`: the additional cost of a punctuation mark beyond
     the usual density, so that code and prose effectively have different ratios. `above` and `below`: the spread of
-    reports around the count, as multiples of the usual one. `small`: observed and estimated tokens of additions that
-    were too small to use separately; in a small window all are. `framing`: tokens per message beyond its estimate,
-    learned from `framed` reports.
+    reports around the count, as multiples of the usual spread. `small`: observed and estimated tokens of additions that
+    were too small to use separately; in a small window all additions are. `framing`: tokens per message beyond its
+    estimate, learned from `framed` reports.
     """
 
     ratio: float = 1.0
@@ -145,34 +145,34 @@ class Calibration(msgspec.Struct, frozen=True):
 
     @property
     def is_sound(self) -> bool:
-        """Return whether all figures are within the range of learned ones: stored figures may be damaged."""
+        """Return whether all figures are in the range that learning allows, because stored figures may be damaged."""
         numbers = (self.ratio, self.extra, self.above, self.below, self.framing, self.framed)
         if not isinstance(self.weight, int) or not all(isinstance(number, int | float) for number in numbers):
             return False
         sides = all(_NARROWEST <= side <= _WIDEST for side in (self.above, self.below))
         learned = 0 <= self.weight <= _MAX_STORED and abs(self.extra) <= _MAX_EXTRA
-        framed = 0 <= self.framed <= _FRAMING_MOST and _FRAMING_RANGE[0] <= self.framing <= _FRAMING_RANGE[1]
+        framed = 0 <= self.framed <= _FRAMING_CAP and _FRAMING_RANGE[0] <= self.framing <= _FRAMING_RANGE[1]
         return sides and learned and framed and _LOWEST <= self.ratio <= _HIGHEST
 
     @classmethod
     def for_model(cls, model: str) -> Calibration:
-        """Return the calibration of a model without reports."""
+        """Return the initial calibration of a model, without reports."""
         ratio, marks = _start(model)
         return cls(ratio, marks=marks)
 
     def size(self, estimated: int, marks: int, messages: int = 0) -> float:
-        """Return the calibrated tokens of a string with this many marks; at least half of the ratio alone.
+        """Return the calibrated token count of a string with this many marks, at least half of ratio x estimate.
 
-        `messages`: the number of prompt messages that it consists of, each of which has its framing.
+        `messages`: the number of prompt messages in the string, each of which has its framing.
         """
         usual = self.ratio * estimated
         size = usual + self.marks * (marks - MARKS_DENSITY * estimated) + self.framing * messages
         return max(0.5 * usual, size)
 
     def learn(self, observed: float, estimated: int, marks: int | None = None, messages: int = 0) -> Calibration:
-        """Return the calibration after a report on added text; an implausible one is ignored.
+        """Return the calibration after a report on added text; an implausible report is ignored.
 
-        `marks`: its punctuation, if known; `messages`: the number of prompt messages that it consists of.
+        `marks`: the number of punctuation marks in the text, if known; `messages`: the number of prompt messages in it.
         """
         if estimated <= 0 or not _LOWEST <= observed / estimated <= _HIGHEST:
             return self
@@ -187,7 +187,7 @@ class Calibration(msgspec.Struct, frozen=True):
         framing = min(max(surplus / messages, _FRAMING_RANGE[0]), _FRAMING_RANGE[1])
         before = _FRAMING_FIRST + self.framed
         framing = (before * self.framing + clear * framing) / (before + clear)
-        return msgspec.structs.replace(self, framing=framing, framed=min(self.framed + clear, _FRAMING_MOST))
+        return msgspec.structs.replace(self, framing=framing, framed=min(self.framed + clear, _FRAMING_CAP))
 
     def _learn_ratio(self, observed: float, estimated: int, marks: int | None) -> Calibration:
         excess = 0.0 if marks is None else marks - MARKS_DENSITY * estimated
@@ -233,7 +233,7 @@ class Calibration(msgspec.Struct, frozen=True):
         """Return the calibration after a first request that was `observed` tokens larger than ratio x estimate.
 
         `schemas`: the estimate of its tool schemas; only they can cost less than estimated. A value that a second
-        report has `confirmed` replaces the known one; otherwise the known one moves by a step.
+        report has `confirmed` replaces the known value; otherwise the known value moves towards it by a step.
         """
         observed = max(observed, self._min_extra(schemas))
         if self.extra and not confirmed:
@@ -264,5 +264,8 @@ class Calibration(msgspec.Struct, frozen=True):
 
     @property
     def is_cold(self) -> bool:
-        """Return whether too little is known of the tokenizer; then replies are used too, although unlike prompts."""
+        """Return whether too little is known about the tokenizer.
+
+        Then replies are used too, although unlike prompts.
+        """
         return self.weight < _COLD

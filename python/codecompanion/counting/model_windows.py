@@ -1,7 +1,8 @@
 """Finds a model's context window in a fixed order of sources (K4, R-101, R-506).
 
 The large table (genai-prices) is an edge (`adapters/catalog.py`) and is passed as a function. The documented figures in
-this module take precedence over it, because it rounds (R-106); the other figures here are used where it has no entry.
+this module take precedence over the table, because it rounds (R-106); the other figures here are used for models that
+it does not list.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ window."""
 
 
 class ModelLimits(msgspec.Struct, frozen=True):
-    """The known limits of a model, in tokens; 0 = unknown."""
+    """The known limits of a model, in tokens; 0 if unknown."""
 
     context_window: int = 0
     max_output_tokens: int = 0
 
 
 class ResolvedLimits(msgspec.Struct, frozen=True):
-    """The limits to use. `source`: where the window comes from; the user sees a notice about a `default` (R-506).
+    """The limits to use. `source`: the source of the window size; the user sees a notice about a `default` (R-506).
 
-    `max_output_tokens`: the maximum that a request asks for, 0 = left to the provider.
+    `max_output_tokens`: the maximum that a request asks for, or 0 to leave it to the provider.
     """
 
     context_window: int
@@ -45,7 +46,7 @@ class ResolvedLimits(msgspec.Struct, frozen=True):
 
     @property
     def reply_reserve(self) -> int:
-        """Return the tokens of the window kept free for the reply (R-507)."""
+        """Return the number of tokens in the window to keep free for the reply (R-507)."""
         return reply_reserve(self.context_window, self.max_output_tokens)
 
     @property
@@ -55,9 +56,9 @@ class ResolvedLimits(msgspec.Struct, frozen=True):
 
 
 def reply_reserve(window: int, max_output_tokens: int = 0) -> int:
-    """Return the tokens of a window kept free for the reply (R-507, R-107, lesson 2).
+    """Return the number of tokens in a window to keep free for the reply (R-507, R-107, lesson 2).
 
-    `max_output_tokens`: the configured length of a reply, 0 = not configured.
+    `max_output_tokens`: the configured length of a reply, or 0 if there is none.
     """
     if not max_output_tokens:
         return min(MAX_REPLY_TOKENS, int(REPLY_SHARE * window))
@@ -76,8 +77,8 @@ def resolve_limits(
 ) -> ResolvedLimits:
     """Return the limits of a model: user > adapter > endpoint's report > table > the policy's default (K4).
 
-    `chosen_window`: the window the user set for all models, 0 = none (R-101, R-103). `max_output_tokens` only has
-    configured values, never a guess.
+    `chosen_window`: the window the user set for all models, or 0 (R-101, R-103). `max_output_tokens` in the result has
+    only configured values, never a guess.
     """
     user = user_table.get(model, ModelLimits())
     reserved = user.max_output_tokens or adapter_limits.max_output_tokens
@@ -147,7 +148,7 @@ def documented_window(model: str) -> int:
 def find_window(model: str) -> int:
     """Return the window of a well-known model or family, or 0 for an unknown one.
 
-    Besides the documented ones this covers any version of a family, and names that contain their window: `…-32k`
+    Besides documented models, this covers any version of a family, and names that contain their window: `…-32k`
     (R-406).
     """
     name = _bare_name(model)

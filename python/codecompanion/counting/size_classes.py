@@ -1,7 +1,7 @@
 """Estimates the tokens of non-text content by size class (R-505): images, PDF pages, encrypted blocks; never by base64.
 
-Every number is a class, not a count: the first report corrects it. Each names its source; "recorded" means the
-exchanges of `../shared/data/wire`, whose requests contain the image or document and whose replies report its cost.
+Every number is a class, not a count: the first report corrects it. Each number names its source; "recorded" means the
+exchanges in `../shared/data/wire`, whose requests contain the image or document and whose replies report its cost.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _COMPACTED_CHARS_PER_TOKEN = 9.0
 def image_tokens(image: ImagePart) -> int:
     """Return the tokens of an image by its size, never by its base64 length.
 
-    The larger of the two published rules: 85 + 170 per 512-pixel tile after fitting into 2048 x 2048 and 768 on the
-    short side (OpenAI), pixels / 750 up to 1,600 (Anthropic). `detail="low"` is one flat 85.
+    The larger of the two published rules applies: 85 + 170 per 512-pixel tile after fitting into 2048 x 2048 and 768 on
+    the short side (OpenAI), or pixels / 750 up to 1,600 (Anthropic). `detail="low"` counts as a flat 85.
     """
     if image.detail == "low":
         return 85
@@ -54,5 +54,5 @@ def encrypted_tokens(chars: int) -> int:
 
 
 def compaction_tokens(chars: int) -> int:
-    """Return the tokens that a provider's encrypted compaction of this many characters adds to a prompt."""
+    """Return the number of tokens that a provider's encrypted compaction of `chars` characters adds to a prompt."""
     return max(0, round((chars - _MIN_ENCRYPTED_CHARS) / _COMPACTED_CHARS_PER_TOKEN))

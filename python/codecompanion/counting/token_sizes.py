@@ -16,7 +16,7 @@ _MAX_WHOLE = 2**53
 
 
 def parse_tokens(text: str) -> int:
-    """Return the tokens that a string specifies.
+    """Return the token count written in a string.
 
     Raises:
         ValueError: the text is not a token count, or is 0.
@@ -29,12 +29,12 @@ def parse_tokens(text: str) -> int:
 
 
 def is_short_form(value: object) -> bool:
-    """Return whether the value is a string with a unit, as only token counts have."""
+    """Return whether the value is a string with a unit; only token counts are written this way."""
     return isinstance(value, str) and value[-1:] in ("k", "K", "m", "M") and _FORM.fullmatch(value) is not None
 
 
 def tokens_of(value: object) -> int | None:
-    """Return the tokens that a configured number or string specifies, or None if it is not a token count."""
+    """Return the token count in a configured number or string, or None if it is not a token count."""
     if isinstance(value, str):
         try:
             return parse_tokens(value)

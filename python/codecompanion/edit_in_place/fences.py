@@ -1,4 +1,4 @@
-"""Reads the fenced blocks of a reply, which models nest, indent or leave open (CommonMark 0.31, 4.5, and beyond)."""
+"""Parses the fenced blocks of a reply, even nested, indented and unclosed ones (CommonMark 0.31, 4.5, and beyond)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 _FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*$")
 _MAX_INDENT = 3
-"""Maximum indentation of a fence beyond the opening one; a deeper one is part of the code (CommonMark 4.5)."""
+"""Maximum indentation of a fence relative to the opening one; a deeper fence is part of the code (CommonMark 4.5)."""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class OpenBlock:
         self.language = self.language.split(" ")[0].strip("{.}").lower()
 
     def take(self, line: str) -> str | None:
-        """Return the line as a line of the block, or None when it is the closing fence."""
+        """Return the line as it appears in the block, or None if it is the closing fence."""
         found = _FENCE.match(line)
         if found is not None and self._is_ours(found):
             if found[3]:
@@ -54,7 +54,7 @@ class OpenBlock:
         return is_long and len(found[1]) <= self._indent + _MAX_INDENT
 
     def _without_indent(self, line: str) -> str:
-        """Return the line without the indentation of the opening fence, which may be in a list."""
+        """Return the line without the indentation of the opening fence, because the block may be inside a list."""
         lead = line[: self._indent]
         return line[self._indent :] if not lead.strip() else line.lstrip()
 
@@ -83,7 +83,7 @@ def blocks_of(lines: tuple[str, ...]) -> tuple[Block, ...]:
 
 
 def whole_block(lines: tuple[str, ...]) -> Block | None:
-    """Return everything between the first fence and a final one: a Markdown file contains fences of its own."""
+    """Return everything between the first fence and a final one: a Markdown file itself contains fences."""
     first = next((at for at, line in enumerate(lines) if opening(line) is not None), None)
     last = next((at for at in range(len(lines) - 1, -1, -1) if lines[at].strip()), None)
     if first is None or last is None or last <= first:

@@ -1,4 +1,4 @@
-"""Fits the code of a reply into the file: without repeated surroundings, with the file's indentation."""
+"""Fits the code of a reply into the file: removes repeated surroundings and restores the file's indentation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def fitted(code: tuple[str, ...], place: EditPlace, placement: Placement, instru
 
 
 def may_change_steps(instruction: str) -> bool:
-    """Return whether a changed indentation step or tabs are the model's habit rather than requested."""
+    """Return whether a changed indentation step, or tabs, may be undone because the user did not ask for them."""
     return _ABOUT_INDENTATION.search(instruction) is None
 
 
@@ -66,7 +66,7 @@ def _indented(found: Quoted, place: EditPlace, instruction: str) -> tuple[tuple[
 def fitted_so_far(
     code: tuple[str, ...], place: EditPlace, placement: Placement, instruction: str = ""
 ) -> tuple[tuple[str, ...], IndentChange, int]:
-    """Return the lines of an arriving reply, its indentation change, and how far into the region the reply has come."""
+    """Return the lines of a partial reply, its indentation change, and how many region lines it covers so far."""
     lines = without_numbers(_without_tags(code, marker_of(place)), place.region)
     if placement == "replace":
         first = next((at for at, line in enumerate(lines) if not is_blank(line)), len(lines))
@@ -83,7 +83,7 @@ def fitted_so_far(
 
 
 def left_out(lines: tuple[str, ...], place: EditPlace) -> str:
-    """Return the line that marks omitted code of the region ("… existing code …"), "" = none."""
+    """Return the line that marks omitted code of the region ("… existing code …"), or "" if there is none."""
     known = {line.strip() for line in (*place.region, *place.before, *place.after)}
     for line in lines:
         text = line.strip()
@@ -99,7 +99,7 @@ def _without_tags(lines: tuple[str, ...], marker: str) -> tuple[str, ...]:
 
 
 def _as_blank_as(lines: tuple[str, ...], region: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the lines without leading and trailing blank ones that the region does not have."""
+    """Return the lines without leading and trailing blank lines that the region does not have."""
     first, last = 0, len(lines)
     if not region or not is_blank(region[0]):
         while first < last and not text_of(lines[first]):

@@ -1,7 +1,8 @@
 """Indents the code of a reply while it arrives, so that it looks as it will in the proposal.
 
-All the code so far is fitted again each time it has grown by a tenth, so that a long reply costs a constant factor; in
-between, new lines are indented like those before them. `read_reply.read_reply` decides in the end.
+All the code so far is fitted again each time it has grown by a tenth, which keeps the overhead for a long reply to a
+constant factor. Until then, new lines are indented like those before them. `read_reply.read_reply` makes the final
+decision.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from codecompanion.wire.requests import EditPlace
 
 _GROWTH = 1.1
 _NEAR = 20
-"""Number of lines of the region in which new lines are searched for."""
+"""Number of region lines to search for the new lines."""
 _MAX_HEAD = 30
 """Maximum number of lines above the region that are recognised at the beginning of a partial reply."""
 
@@ -39,7 +40,7 @@ class ArrivingCode:
         self._raw: list[str] = []
         self._told: list[str] = []
         self._fitted_to = 0
-        """Number of raw lines when all of them were last fitted."""
+        """Number of raw lines at the last fitting of all lines."""
         self._change, self._reached = IndentChange(), 0
 
     def take(self, lines: tuple[str, ...], placement: Placement) -> News | None:
@@ -61,7 +62,7 @@ class ArrivingCode:
         return News(kept, new) if new or kept < told else None
 
     def _next(self, count: int, placement: Placement) -> tuple[str, ...]:
-        """Return the last lines that have arrived, indented like those before them."""
+        """Return the newest `count` lines, indented like those before them."""
         # Include the line before them: a single number is not yet line numbering.
         lines = without_numbers(tuple(self._raw[-count - 1 :]), self._place.region)[1:]
         region = self._place.region if placement == "replace" else ()
@@ -72,7 +73,7 @@ class ArrivingCode:
         return restored(change, found, self._place, may_change_steps=may, style=self._style)
 
     def _may_be_left_out(self) -> bool:
-        """Return whether the reply so far is only lines above the region, or the number of a line."""
+        """Return whether the reply so far consists only of lines from above the region, or of a line number."""
         count = len(self._raw)
         if count > _MAX_HEAD:
             return False

@@ -1,8 +1,8 @@
-"""Detects how a reply changed the indentation of the lines it quotes, and reverses it.
+"""Detects how a reply changed the indentation of the lines it quotes, and reverses the change.
 
-Models drop indentation (of all lines, or of the first), write spaces for tabs, tabs for spaces, other steps, or move
-everything to the right. A reply is assumed to have only one such change: the one that leaves the fewest lines moved
-without a reason. A line has a reason to move when a different line encloses it than before: it was wrapped or
+Models drop indentation (of all lines, or of the first), replace tabs with spaces or spaces with tabs, use a different
+step, or move everything to the right. A reply is assumed to have only one such change: the one that leaves the fewest
+lines moved without a reason. A line has a reason to move if a different line encloses it than before: it was wrapped or
 unwrapped, and stays where the model put it.
 """
 
@@ -101,15 +101,16 @@ Moves = Counter[tuple[str, str, tuple[str, str] | None, bool, bool, bool]]
 class _Evidence(msgspec.Struct, frozen=True):
     """Counts of a reply's indentation features, computed once for all changes to try.
 
-    `moves`: indentation of a line in the file and in the reply; both for the line that encloses it, or None;
-    whether the same line encloses it in the file; whether it may be deeper, or less deep.
+    `moves`: a line's indentation in the file and in the reply; the same for its enclosing line, or None; whether the
+    same line encloses it in the file; whether it may be deeper, or less deep.
 
     `closing`: indentations of lines like `}` whose number differs in the reply, so that they cannot be matched.
 
-    `new`: indentations of lines that are not in the region; `changed`: of changed lines, in the file and in the reply.
+    `new`: indentations of lines that are not in the region; `changed`: those of changed lines, in the file and in the
+    reply.
 
-    `blocks`: indentations of a line that opens a block, of the line below it, and of that line in the file (None = not
-    in the region).
+    `blocks`: indentations of a line that opens a block, of the line below it, and of that second line in the file (None
+    if it is not in the region).
     """
 
     moves: Moves
@@ -120,7 +121,7 @@ class _Evidence(msgspec.Struct, frozen=True):
 
 
 def _evidence(found: Quoted, *, without: int = -1) -> _Evidence:
-    """Count the indentation features to explain. `without`: a line to ignore."""
+    """Count the indentation features to explain. `without`: the index of a line to ignore."""
     moves, closing, new, changed = Moves(), Counter[str](), Counter[str](), Counter[tuple[str, str]]()
     were, are = (Counter(map(text_of, some)) for some in (found.region, found.lines))
     for at, line in enumerate(found.lines):
@@ -234,7 +235,7 @@ class _Trials:
         return not self._found.region
 
     def _may_be_moved(self, added: str, lowest: str) -> bool:
-        """Return whether a shift may be undone; a single line, or lines that only moved, may be moved on purpose."""
+        """Return whether a shift may be undone; a single line, or lines that only moved, may be intentional."""
         if added:
             return (
                 len(added.expandtabs(8)) > 1
@@ -248,9 +249,9 @@ class _Trials:
     # ---- unexplained features
 
     def _cost(self, change: IndentChange) -> tuple[int, int, int, int, int]:
-        """Return the counts of anomalies a change leaves, most serious first.
+        """Return the counts of anomalies that a change leaves, most serious first.
 
-        Lines moved without a reason, other odd lines, parts of the change, lines moved because a different
+        These are lines moved without a reason, other odd lines, parts of the change, lines moved because a different
         line encloses them, and indentation steps that occur nowhere.
         """
         evidence = self._evidence[change.has_lost_first]
@@ -292,7 +293,7 @@ class _Trials:
         return without_reason, odd, parts, wrapped, self._strangeness(change)
 
     def _is_misplaced(self, change: IndentChange, depth: int, explained: int) -> int:
-        """Return 1 if the code as a whole would be indented more or less than the region."""
+        """Return 1 if the code as a whole would be indented more or less than the region, else 0."""
         wanted = columns(self._wanted)
         if depth > wanted:
             is_shifted = bool(change.left_out or change.added)
@@ -300,7 +301,7 @@ class _Trials:
         return int(depth < wanted)
 
     def _at_the_top(self, change: IndentChange) -> int:
-        """Return how odd the first lines would be: not at the region's indentation, or indented without a reason."""
+        """Return how many of the first lines are not at the region's indentation or are indented for no reason."""
         found, first = self._found, self._found.first
         above = self._first_in_file if change.has_lost_first else change.in_file(lead_of(self._said[0]))
         odd = int(not self._place_only and found.partner[first] < 0 and columns(above) != columns(self._first_in_file))
@@ -347,7 +348,7 @@ class _Trials:
         )
 
     def _strangeness(self, change: IndentChange) -> int:
-        """Return how many of the change's steps do not occur in the file or the reply."""
+        """Return how many of the change's steps occur neither in the file nor in the reply."""
         file, odd = self._file, 0
         known = file.step or self._place.width
         if change.kind != "same":
@@ -358,7 +359,7 @@ class _Trials:
 
 
 def _shift(change: IndentChange, in_file: str, in_reply: str) -> tuple[str, str] | None:
-    """Return the (left-out, added) indentation that turns one into the other; None if neither does."""
+    """Return the (left-out, added) indentation that turns one indentation into the other, or None if there is none."""
     plain = change.in_file(in_reply)
     if in_file.endswith(plain):
         return in_file[: len(in_file) - len(plain)], ""
@@ -369,7 +370,7 @@ def _shift(change: IndentChange, in_file: str, in_reply: str) -> tuple[str, str]
 
 
 def wanted_lead(place: EditPlace) -> str:
-    """Return the indentation that the code should have here."""
+    """Return the indentation that the code should have at `place`."""
     said = [lead_of(line) for line in place.region if is_indented_code(line)]
     if said:
         return min(said, key=columns)
@@ -379,5 +380,5 @@ def wanted_lead(place: EditPlace) -> str:
 
 
 def change_of(found: Quoted, place: EditPlace, *, may_change_steps: bool = True) -> IndentChange:
-    """Return how the reply changed the indentation. `may_change_steps`: False if the user asked for it."""
+    """Return how the reply changed the indentation. `may_change_steps`: False if the user asked for such a change."""
     return _Trials(found, place, may_change_steps=may_change_steps).best()

@@ -60,12 +60,12 @@ def goes_on(line: str) -> bool:
 
 
 def compact(size: int) -> str:
-    """Return an indentation of `size` columns in which every eight are a tab."""
+    """Return an indentation of `size` columns, with a tab for every eight columns."""
     return "\t" * (size // 8) + " " * (size % 8)
 
 
 def is_closing(line: str) -> bool:
-    """Return whether a line only ends a block, as many lines of a file do, or is blank."""
+    """Return whether a line is blank or only ends a block, as many lines of a file do."""
     return _CLOSING.fullmatch(text_of(line)) is not None
 
 
@@ -143,7 +143,7 @@ def _step(lines: Sequence[str], *, is_block: bool = True) -> int:
 
 
 def parents(leads: Sequence[str | None]) -> list[int]:
-    """Return for each line the index of the enclosing line: the nearest above with less indentation; -1 = none.
+    """Return for each line the index of its enclosing line: the nearest one above with less indentation, or -1 if none.
 
     `leads`: None for a blank line.
     """

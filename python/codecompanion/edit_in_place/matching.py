@@ -1,4 +1,4 @@
-"""Matches equal lines of two strings, in order, to find the lines of a reply that are lines of the file."""
+"""Matches equal lines of two texts, in order, to find the lines of a reply that are lines of the file."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def patched(diff: tuple[str, ...], place: EditPlace) -> tuple[str, ...] | None:
 
 
 def _indented(old: list[str], new: list[str], lines: tuple[str, ...], place: EditPlace) -> tuple[str, ...]:
-    """Return the new lines of a hunk, indented like the lines that match its old ones."""
+    """Return the new lines of a hunk, indented like the lines of the region that match the hunk's old lines."""
     near = msgspec.structs.replace(place, region=lines)
     change = change_of(quoted(tuple(old), lines), near)
     return restored(change, quoted(tuple(new), lines), near)
@@ -57,7 +57,7 @@ def _hunks(diff: tuple[str, ...]) -> list[tuple[list[str], list[str]]]:
 
 
 def _only_place(old: list[str], lines: list[str]) -> int | None:
-    """Return the index of `old` if it occurs exactly once; None for a hunk that only adds lines."""
+    """Return the index of `old` if it occurs exactly once, else None; an empty `old` fits only empty `lines`."""
     if not old:
         return 0 if not lines else None
     found = [at for at in range(len(lines) - len(old) + 1) if lines[at : at + len(old)] == old]

@@ -15,14 +15,14 @@ def is_blank(line: str) -> bool:
 
 
 def resembles(lines: tuple[str, ...], region: tuple[str, ...], share: float = 0.5) -> bool:
-    """Return whether at least `share` (0..1) of the region's lines are among `lines`, with any indentation."""
+    """Return whether at least a `share` (0..1) of the region's lines are among `lines`, with any indentation."""
     wanted = [line.strip() for line in region if not is_blank(line)]
     present = {line.strip() for line in lines}
     return bool(wanted) and sum(line in present for line in wanted) >= share * len(wanted)
 
 
 def marker_of(place: EditPlace) -> str:
-    """Return a name for the tag around the lines that does not occur in the region or near it."""
+    """Return a tag name for marking the lines; it does not occur in the region or near it."""
     text = "\n".join((*place.region, *place.before, *place.after))
     name, number = "edit", 1
     while f"<{name}>" in text or f"</{name}>" in text:

@@ -15,10 +15,10 @@ from codecompanion.edit_in_place.place import is_blank
 class Quoted(msgspec.Struct, frozen=True):
     """Maps the lines of a reply to the lines of the file that they replace.
 
-    `partner`: the equal line of the region for each line of the reply, ignoring indentation; -1 = none. `place`: the
-    line it replaces: its partner, or a changed one; -1 = none. `parent`: the line of the reply that encloses it.
-    `keeps_parent`: whether the parent replaces the old line's parent. `may_be_deeper`: the line was wrapped in a new
-    block; `may_be_less_deep`: its block was removed.
+    `partner`: for each line of the reply, the equal line of the region, ignoring indentation; -1 if there is none.
+    `place`: the line that it replaces, either its partner or a changed line; -1 if there is none. `parent`: the line of
+    the reply that encloses it. `keeps_parent`: whether the parent replaces the old line's parent. `may_be_deeper`: the
+    line was wrapped in a new block; `may_be_less_deep`: its block was removed.
     """
 
     lines: tuple[str, ...]
@@ -32,7 +32,7 @@ class Quoted(msgspec.Struct, frozen=True):
 
     @property
     def first(self) -> int:
-        """The first line with meaningful indentation; -1 = none."""
+        """The index of the first line with meaningful indentation, or -1 if there is none."""
         return next((at for at, line in enumerate(self.lines) if is_indented_code(line)), -1)
 
 
@@ -58,7 +58,7 @@ def quoted(lines: tuple[str, ...], region: tuple[str, ...]) -> Quoted:
 
 
 def _places(lines: tuple[str, ...], region: tuple[str, ...], pairs: Pairs) -> list[int]:
-    """Return which line of the region each line replaces: its partner, or a line that was changed."""
+    """Return the line of the region that each line replaces: its partner, or a line that was changed."""
     place = [-1] * len(lines)
     for (old, new), (next_old, next_new) in pairwise([(-1, -1), *pairs, (len(region), len(lines))]):
         if new >= 0:
@@ -71,7 +71,7 @@ def _places(lines: tuple[str, ...], region: tuple[str, ...], pairs: Pairs) -> li
 
 
 def _pairs(lines: tuple[str, ...], region: tuple[str, ...]) -> Pairs:
-    """Return pairs of lines equal apart from white space, or exact pairs if there are as many (lone `}` are common)."""
+    """Return pairs of lines equal apart from white space, or fully equal pairs if there are as many (`}` is common)."""
     loose = matching_lines([text_of(line) for line in region], [text_of(line) for line in lines])
     exact = matching_lines([_with_lead(line) for line in region], [_with_lead(line) for line in lines])
     same = [pair for pair in exact if not is_blank(lines[pair[1]])]

@@ -1,4 +1,4 @@
-"""Reads a reply: its code and where that goes, or an answer that is not an edit.
+"""Reads a reply: its code and placement, or an answer that is not an edit.
 
 The prompt asks for a first line `placement: …` and one fenced block (`prompts/edit_in_place.md`): text that can be
 streamed, unlike JSON. The reader accepts much more: models omit the line, answer in JSON, as a diff or without a fence,
@@ -41,9 +41,9 @@ _MARKDOWN = frozenset({"markdown", "md", "quarto", "rmd", "mdx"})
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """A whole reply as understood: code for a placement, or (`chat`) an answer.
+    """The interpretation of a complete reply: code for a placement, or (`chat`) an answer.
 
-    `note`: a sentence to show with the edit, or why it is an answer.
+    `note`: a sentence to show with the edit, or the reason why the reply is an answer.
     """
 
     placement: Placement
@@ -118,7 +118,7 @@ def _header(lines: tuple[str, ...]) -> tuple[int, Placement | None]:
 
 
 def _inside_fence(lines: tuple[str, ...], at: int, named: Placement) -> tuple[int, Placement | None]:
-    """Accept a placement line inside the code's fence or in a fence of its own."""
+    """Return the index after a placement line inside a fence (that of the code or its own), and the placement."""
     own = len(lines) > at + 2 and opening(lines[at + 2]) is not None
     return (at + 3, named) if own else (at + 2, named)
 
@@ -127,7 +127,7 @@ def _inside_fence(lines: tuple[str, ...], at: int, named: Placement) -> tuple[in
 
 
 def _chosen(body: tuple[str, ...], place: EditPlace, *, is_announced: bool) -> Block | Reading:
-    """Return the block that is the edit, or else how to read the reply."""
+    """Return the block to use as the edit, or a reading that explains why there is none."""
     blocks = blocks_of(body)
     if place.filetype in _MARKDOWN and len(blocks) > 1 and (whole := whole_block(body)) is not None:
         blocks = (whole,)
@@ -169,7 +169,7 @@ def _is_code(said: list[str]) -> bool:
 
 
 def _from_json(body: tuple[str, ...]) -> tuple[Placement, tuple[str, ...]] | None:
-    """Return the placement and code of a reply in JSON, as other tools request it."""
+    """Return the placement and code of a reply in the JSON format that other tools request."""
     text = "\n".join(body).strip()
     blocks = blocks_of(body)
     if len(blocks) == 1 and blocks[0].language in ("json", ""):
@@ -189,7 +189,7 @@ def _from_json(body: tuple[str, ...]) -> tuple[Placement, tuple[str, ...]] | Non
 
 
 class ReplyReader:
-    """Reads a reply as it arrives, so that its code can be shown line by line; `read_reply` decides in the end."""
+    """Reads a reply as it arrives, so that its code can be shown line by line; `read_reply` has the final say."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -204,7 +204,7 @@ class ReplyReader:
         self._goes_on = True
 
     def feed(self, piece: str) -> tuple[str, ...]:
-        """Return the whole lines of code that a piece of the reply completes."""
+        """Add a chunk of the reply and return the lines of code that it completes."""
         if self._goes_on and piece.strip():
             self._goes_on = False
             piece = self._without_opening(piece)

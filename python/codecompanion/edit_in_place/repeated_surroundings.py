@@ -19,7 +19,7 @@ from codecompanion.edit_in_place.quoted import quoted
 from codecompanion.wire.requests import EditPlace
 
 _MIN_ALONE = 8
-"""Minimum length of a single repeated line that counts as certain; `}` or `end` could be intended."""
+"""Minimum length of a single repeated line that counts as a certain repetition; `}` or `end` could be intended."""
 _WORD = re.compile(r"\w\w")
 _ENDS = re.compile(r"\s*+(?:\W{1,40}$|</|[\\#]?end|(?:fi|done|esac)\b)", re.IGNORECASE)
 """Matches lines that can end a block."""
@@ -55,7 +55,7 @@ class _Overlap(msgspec.Struct, frozen=True):
 
 
 def _is_sure(head: _Overlap, tail: _Overlap) -> bool:
-    """Return whether surrounding lines are certainly repeated: without doubt on one side, or at all on both."""
+    """Return whether surrounding lines are certainly repeated: certain on one side, or any on both sides."""
     return head.is_sure or tail.is_sure or (head.size > 0 and tail.size > 0)
 
 
@@ -105,7 +105,7 @@ def _is_of_another_block(lines: tuple[str, ...], file: tuple[str, ...], head: in
 
 
 def _is_indented_as(lines: tuple[str, ...], file: tuple[str, ...], head: int, tail: int) -> bool:
-    """Return whether the repeated lines are indented as in `file` and, without a head, most lines of the region."""
+    """Return whether the repeated lines, and most region lines if there is no head, are indented as in `file`."""
     pairs = [*zip(file[:head], lines[:head], strict=True), *zip(file[-tail:], lines[-tail:], strict=True)]
     if any(lead_of(old) != lead_of(new) for old, new in pairs if not is_blank(old)):
         return False
@@ -121,7 +121,7 @@ def _is_indented_as(lines: tuple[str, ...], file: tuple[str, ...], head: int, ta
 
 
 def _block_starts(lines: tuple[str, ...]) -> list[int]:
-    """Return for each line the index of the line that begins the block it is in or ends; -1 = none."""
+    """Return for each line the index of the line that begins its block, or the block that it ends; -1 if none."""
     found: list[int] = []
     above: list[tuple[int, int]] = []
     for at, line in enumerate(lines):
@@ -166,14 +166,14 @@ def _stripped(lines: list[str]) -> list[str]:
 
 
 def _beyond(repeated: _Overlap, own: _Overlap, own_text: _Overlap) -> _Overlap:
-    """Return the repeated lines if they exceed the region's own; certain if they also exceed its own by text alone."""
+    """Return the repeated lines if they outnumber the region's own; certain only if they do so by text alone."""
     if repeated.size <= own.size:
         return _Overlap()
     return _Overlap(repeated.size, repeated.is_sure and repeated.size > own_text.size)
 
 
 def _overlap(left: list[str], right: list[str]) -> _Overlap:
-    """Return the longest end of `left` that `right` begins with, preferring one that cannot be an accident."""
+    """Return the longest suffix of `left` that is a prefix of `right`, preferring one that cannot be an accident."""
     unsure = 0
     for size in range(min(len(left), len(right)), 0, -1):
         if left[-size:] == right[:size]:
@@ -185,7 +185,7 @@ def _overlap(left: list[str], right: list[str]) -> _Overlap:
 
 
 def _is_balanced(lines: tuple[str, ...], other: tuple[str, ...], region: tuple[str, ...]) -> bool:
-    """Return whether these lines leave as many brackets open as the region does, and the others do not."""
+    """Return whether `lines` leave as many brackets open as the region does, and `other` does not."""
     return bool(region) and _open_brackets(lines) == _open_brackets(region) != _open_brackets(other)
 
 

@@ -1,7 +1,7 @@
 """Builds the message with the lines of an edit and their surroundings.
 
-The instruction is the user's message, the form of the reply (`prompts/edit_in_place.md`) is part of its turn's system
-prompt; this message is between them.
+This message is sent between the system prompt of the turn, which specifies the reply format
+(`prompts/edit_in_place.md`), and the user's message, which is the instruction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MIN_CHARS, MAX_CHARS = 400, 12_000
 
 
 def chars_around(room_tokens: int) -> int:
-    """Return how many characters of the surroundings to attach on each side; 0 tokens = the room is unknown."""
+    """Return how many characters of the surroundings to attach on each side; `room_tokens` is 0 if unknown."""
     return max(MIN_CHARS, min(MAX_CHARS, room_tokens // 3)) if room_tokens else MAX_CHARS // 2
 
 
@@ -46,7 +46,7 @@ def lines_of(target: EditTarget, around: int) -> str:
 
 
 def _fenced(lines: tuple[str, ...], filetype: str) -> str:
-    """Return the lines in a fenced code block whose fence is longer than any inside."""
+    """Return the lines in a fenced code block whose fence is longer than any fence inside."""
     text = "\n".join(lines)
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)

@@ -1,7 +1,7 @@
 """Restores the indentation of a reply's lines, once the change is known.
 
-A line of the file keeps its bytes: its alignment, its trailing white space. New and changed lines are indented by the
-reverse of the change, and wrapped or unwrapped lines stay as deep as the model put them.
+A line of the file keeps its bytes, including its alignment and trailing white space. New and changed lines are indented
+by the reverse of the change, and wrapped or unwrapped lines keep the depth that the model gave them.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class _Restoring:
     def _step_of_foreign_lines(self) -> int:
         """Return the spaces per level of new lines in a file with tabs, minus those per tab in a file with spaces.
 
-        0: new lines have the file's indentation.
+        0 means that new lines have the file's indentation.
         """
         if not self._change.is_none:
             return 0

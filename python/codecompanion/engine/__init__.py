@@ -1,1 +1,1 @@
-"""Builds everything once, owns the event loop, and is the only connection to the editor."""
+"""Builds all services once, owns the event loop, and is the only connection to the editor."""

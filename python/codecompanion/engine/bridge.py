@@ -43,7 +43,7 @@ DELIVER = "return require('codecompanion.host').on_events(...)"
 GRACE_S = 0.3  # for requests that arrived just before the editor exited
 CLOSE_LIMIT_S = 1.5  # Neovim kills its jobs two seconds after asking them to exit
 NO_GARBAGE_S = 5.0
-"""Seconds after `hello` without garbage collection: a first request imports many modules that never become garbage."""
+"""Seconds after `hello` without garbage collection: the first request imports many modules that stay in use."""
 
 
 class Runtime(Protocol):
@@ -82,7 +82,7 @@ def _mend(text: str) -> str:
 
 
 def _with_bytes(request: requests.Request, payload: str) -> requests.Request:
-    """Return the request with its variables decoded as in `os.environ`, because secrets may contain invalid UTF-8."""
+    """Return the request with environment variables decoded as in `os.environ`: secrets may contain invalid UTF-8."""
     match request:
         case requests.Hello():
             return msgspec.structs.replace(request, environment=json.loads(payload).get("environment", {}))

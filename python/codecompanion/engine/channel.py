@@ -7,7 +7,7 @@ import sys
 
 
 def keep_channel() -> None:
-    """Prevent started programs from reading the editor's channel; pynvim does this for writing."""
+    """Prevent child processes from reading the editor's channel; pynvim already prevents them from writing to it."""
     channel = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -1,6 +1,6 @@
-"""Handles requests about one chat: opens it, and carries out the editor's requests to an open one (architecture.md).
+"""Opens chats and handles the editor's requests about an open chat (architecture.md).
 
-It imports most modules that a chat needs, but none that `hello` needs, so `runtime` imports it afterwards.
+The module imports most of the modules that a chat needs but `hello` does not, so `runtime` imports it after `hello`.
 """
 
 from __future__ import annotations

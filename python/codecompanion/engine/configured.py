@@ -48,7 +48,7 @@ EXCLUDE_KEY = "interactions.chat.opts.memory.exclude"
 
 
 def configure(services: Services, request: Hello) -> None:
-    """Set up the stored files of the services, and stop invalid policies."""
+    """Set up the services that use stored files, and stop invalid policies."""
     services.keeping = _keeping(services, request)
     services.indexes = ProjectIndexes(Path(request.cache_dir), services.emit) if request.cache_dir else None
     services.proxy = request.proxy
@@ -124,7 +124,7 @@ def _gatherer(services: Services) -> ProjectGatherer | None:
 
 
 def _check_gathering(services: Services) -> None:
-    """Report options set below `context.hybrid` that no configured policy's pipeline reads (R-228)."""
+    """Report options set under `context.hybrid` that no configured policy's pipeline reads (R-228)."""
     chat, context = services.settings.chat, services.settings.context
     changed = _changed(settings.load({}).context.hybrid, context.hybrid)
     if context.pipeline == "document" or not changed:

@@ -45,7 +45,7 @@ OLDEST_PYTHON = (3, 11)
 
 
 async def examine_all(services: Services, *, completes: bool) -> list[Finding]:
-    """Return all findings about a running host; `completes`: completion was requested, whatever its setting."""
+    """Return all findings about a running host; `completes`: whether completion was requested, whatever its setting."""
     wanted = completes or services.settings.completion.enabled
     host, code = await asyncio.gather(asyncio.to_thread(examine, services), examine_code(services, completes=wanted))
     return [*host, *code]
@@ -159,7 +159,7 @@ def examine_environment() -> list[Finding]:
 
 
 def _grammars() -> Finding:
-    """Return whether the languages of the code index have their grammars, without loading any."""
+    """Return whether the grammars for the languages of the code index are installed, without loading any."""
     names = {"tsx": "typescript"}
     known = {language: f"tree_sitter_{names.get(language, language)}" for language in languages()}
     missing = [language for language, module in known.items() if importlib.util.find_spec(module) is None]

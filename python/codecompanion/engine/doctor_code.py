@@ -24,7 +24,7 @@ _TOO_LATE = f"no answer within {ANSWER_LIMIT_S:g} s"
 
 
 async def examine_code(services: Services, *, completes: bool) -> list[Finding]:
-    """Return the findings, including errors; `completes`: completion is on, whatever its setting."""
+    """Return the findings, including errors; `completes`: whether completion is on, whatever its setting."""
     embedding = services.settings.context.embedding
     completion, vectors = await asyncio.gather(
         completion_findings(services) if completes else _nothing(),

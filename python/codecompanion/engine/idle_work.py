@@ -17,7 +17,7 @@ from pathlib import Path
 _log = logging.getLogger(__name__)
 QUIET_S = 1.0
 LONG_QUIET_S = 10.0
-"""Idle seconds before work that does not benefit this host."""
+"""Seconds of idling before work that does not benefit this host."""
 LATER = tuple(
     f"codecompanion.{name}"
     for name in """
@@ -38,7 +38,7 @@ LATER = tuple(
 
 
 async def work_when_idle(is_busy: Callable[[], bool], steps: Iterable[Callable[[], object]]) -> None:
-    """Run each step in a thread whenever the host is idle; `is_busy` returns whether it worked within `QUIET_S`.
+    """Run each step in a thread whenever the host is idle; `is_busy` returns whether the host worked within `QUIET_S`.
 
     A failing step is logged; its work is repeated where the result is needed.
     """

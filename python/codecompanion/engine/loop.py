@@ -22,8 +22,8 @@ from codecompanion.wire.events import Event, Notice, Severity
 REPEAT_S = 10.0  # the same failure within this time is logged but not shown again
 LAST_MOMENT_S = 0.1  # for cancelled tasks to clean up
 MAX_THREADS = 64
-"""Maximum worker threads. asyncio's default is the number of cores + 4, but cancelled requests may leave threads
-waiting for DNS or a key command; six would block all files, chats and requests on a machine with two cores.
+"""Maximum worker threads. asyncio's default is the number of cores + 4, but threads of cancelled requests may still
+wait for DNS or a key command; six of these would block all files, chats and requests on a machine with two cores.
 """
 _PASS_THROUGH = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 

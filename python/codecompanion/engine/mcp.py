@@ -38,7 +38,7 @@ class McpHost:
         self._services.known_secrets.learn(values)
 
     async def opened(self, session: Session) -> None:
-        """Handle an opened chat: find its project's servers and start the autostart ones."""
+        """Handle an opened chat: find its project's servers and start those with autostart."""
         await self.look(session)
         if self._services.settings.mcp.start_with_chat:
             self.servers.start_all(session.root())
@@ -48,7 +48,7 @@ class McpHost:
         await self.files.look(chat)
 
     async def wait_for(self, chat: Chat) -> None:
-        """Start the servers the chat can use and wait up to the configured time; report missing ones."""
+        """Start the servers that the chat can use, wait for them up to the configured time, and report missing ones."""
         await self.look(chat)
         await self.servers.wait_for(chat)
 

@@ -54,7 +54,7 @@ def _row(services: Services, name: str, model: str) -> dict[str, Any]:
 
 
 def _brief(entry: AdapterSettings, error: BaseException) -> str:
-    """Return in a few words why an adapter cannot be used, for a list."""
+    """Return a short reason why an adapter cannot be used, for display in a list."""
     if isinstance(error, NetworkFailed) and error.nobody_listens:
         return f"local server, not running at {urlsplit(entry.base_url).netloc.rpartition('@')[2]}"
     if isinstance(error, AdapterError):

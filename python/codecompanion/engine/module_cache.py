@@ -2,9 +2,9 @@
 
 `use_module_cache` puts a finder before Python's own. As Python does with a `.pyc`, it compares the time and size of
 each source with those recorded for the byte code, and leaves mismatches to Python. The file is used only if no one but
-the user can have written it, and its parts only if their hashes match. Each Python, `sys.path` and set of switches has
-its own file; `module_cache_writer` writes it. It also saves a plugin in a read-only folder from being recompiled at
-each start.
+the user can have written it, and its parts only if their hashes match. Each combination of Python version, `sys.path`
+and interpreter flags has its own file; `module_cache_writer` writes it. The cache also spares a plugin in a read-only
+folder from being recompiled at each start.
 
 This module is imported before all others, so it imports only modules that Python has already loaded, not `pathlib`.
 """

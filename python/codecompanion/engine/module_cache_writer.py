@@ -1,7 +1,7 @@
 """Writes the file of `module_cache` when the host is idle and has imported modules that the file lacks.
 
-Entries are kept as long as their source is unchanged, so that the file soon covers all of the user's chats. The file is
-replaced as a whole; if two hosts write at once, the last one wins.
+Entries are kept as long as their source is unchanged, so that the file soon covers the modules of all the user's chats.
+The file is replaced as a whole; if two hosts write at once, the last one wins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codecompanion.store.durable_files import remove_drafts, write_whole
 PART = 32
 """Modules per part, in import order: loading 648 takes 23 ms in parts, 27 ms one by one, 23 ms all at once."""
 KEPT_FILES = 4
-"""Number of newest cache files to keep; those of other Pythons and plugin folders may be in use."""
+"""Number of newest cache files to keep; files for other Python versions and plugin folders may be in use."""
 
 Facts = tuple[str, str, int, int]
 """Facts about a module: paths of source and `.pyc`; mtime (ns) and size of the source."""
@@ -54,7 +54,7 @@ def write_module_cache(cache: ModuleCache) -> bool:
 
 
 def _imported_without(cache: ModuleCache) -> Iterator[tuple[str, tuple[CodeType, Facts]]]:
-    """Yield the modules missing from the file that Python imported itself and would find at the same path again."""
+    """Yield the modules missing from the file, if Python imported them itself and would find them there again."""
     for name, module in list(sys.modules.items()):
         spec = getattr(module, "__spec__", None)
         if name in cache.entries and fits(cache.entries[name]):
@@ -70,7 +70,7 @@ def _imported_without(cache: ModuleCache) -> Iterator[tuple[str, tuple[CodeType,
 
 
 def _first_source(search_path: tuple[str, ...], name: str) -> str:
-    """Return the first source with that name; modules imported from elsewhere are not stored."""
+    """Return the first source file for a module name, or ""; modules imported from elsewhere are not stored."""
     stem = name.replace(".", "/")
     places = (f"{folder}/{stem}{end}" for folder in search_path for end in ("/__init__.py", ".py"))
     return next(filter(os.path.isfile, places), "")

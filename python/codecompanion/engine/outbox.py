@@ -1,16 +1,16 @@
 """Queues events for the editor: merges them, splits them into batches, and paces them by the editor's reported cost.
 
-One flush is one RPC call with one JSON array (the cost is per object, not per byte). Consecutive pieces of a chat's
+One flush is one RPC call with one JSON array (the cost is per object, not per byte). Consecutive chunks of a chat's
 reply become one event. This module does not use pynvim, a clock, or threads apart from one lock; the bridge does.
 
-Pacing. The editor answers a flush with the milliseconds it took. The next flush of *streamed text* waits clamp(4
-x smoothed cost, 25 ms, 250 ms), so that drawing takes at most a fifth of the editor's time; everything else (an answer,
-a state, the first piece after a silence) and the rest of a burst waits only as long as the last flush took. A batch is
+Pacing. The editor answers a flush with the milliseconds that it took. The next flush of *streamed text* waits clamp(4 x
+smoothed cost, 25 ms, 250 ms), so that drawing takes at most a fifth of the editor's time; everything else (an answer, a
+state, the first chunk after a pause) and the rest of a burst waits only as long as the last flush took. A batch is
 limited to a cost of about `TARGET_MS`, so no flush stalls typing.
 
 Order. Each chat gets its events in order, except for the older pieces of a restored chat: they are sent when nothing
 else is waiting, because each belongs above everything already drawn. So a message to a chat of 50,000 messages does not
-have to wait for all of them.
+have to wait until all of them are drawn.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class _Run(msgspec.Struct):
-    """Consecutive pieces of one chat's reply (or reasoning), still growing."""
+    """Consecutive chunks of one chat's reply (or reasoning), to which more may be added."""
 
     kind: type[Text] | type[Reasoning]
     chat: str
@@ -74,7 +74,7 @@ class Outbox:
         self._open: dict[str, _Run] = {}
         self._pressing = 0
         self._older: deque[tuple[str, bytes]] = deque()
-        """(chat, piece) pairs that belong above the drawn pieces."""
+        """(chat, encoded event) pairs of older pieces, which belong above the pieces already drawn."""
         self._lock = threading.Lock()
 
     def put(self, event: Event) -> None:

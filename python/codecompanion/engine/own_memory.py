@@ -21,7 +21,8 @@ _LOOKING = (19, 21, 38)
 """Capabilities that allow reading other processes: CAP_SYS_PTRACE, CAP_SYS_ADMIN, and CAP_PERFMON since Linux 6.13."""
 _CAPABILITY_VERSION = 0x20080522
 _ENVIRONMENT_FIELDS = slice(47, 49)
-"""`env_start` and `env_end` in `/proc/self/stat`, counted after the program name (may contain spaces; man 5 proc)."""
+"""`env_start` and `env_end` in `/proc/self/stat`, counted after the program name (may contain spaces; see man 5 proc).
+"""
 
 
 def close_own_memory() -> bool:

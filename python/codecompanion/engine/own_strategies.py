@@ -1,8 +1,8 @@
-"""Runs the user's own strategies in Python, `interactions.chat.opts.strategies.<name>`, like built-in ones.
+"""Runs the user's own Python strategies (`interactions.chat.opts.strategies.<name>`) like built-in ones.
 
 A function receives the messages, its parameters and an environment, and returns the messages of the next request, with
-shorter or fewer messages. Its result is checked: calls must keep their results, protected messages must be
-unchanged, and nothing may be added; if it violates this, raises or takes too long, the chat stays unchanged.
+shorter or fewer messages. Its result is checked: calls must keep their results, protected messages must be unchanged,
+and nothing may be added. If the result is invalid, or the function raises or takes too long, the chat stays unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOAD_S = 10.0
 Tell = Callable[[str], None]
 _log = logging.getLogger(__name__)
 _own: set[str] = set()
-"""Names of the registered strategies, which another configuration replaces."""
+"""Names of the registered strategies; a new configuration replaces them."""
 
 
 class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,8 +44,8 @@ class NoParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class StrategyEnv(msgspec.Struct, frozen=True):
     """The environment of a user's strategy: context window, target size (0 = none) and request size, in tokens.
 
-    `cycle`: the number of the running turn. `count(text)` returns the tokens of a string; `with_text(message, text)`
-    returns the message with different text.
+    `cycle`: the number of the running turn. `count(text)` returns the token count of a string; `with_text(message,
+    text)` returns the message with different text.
     """
 
     window: int
@@ -152,7 +152,7 @@ def _params_of(function: Callable[..., Any], key: str) -> tuple[type[msgspec.Str
 
 
 def _within(work: Callable[[], Any]) -> tuple[Any, BaseException | None] | None:
-    """Run the work and return its result or exception; None on timeout, when its thread is abandoned."""
+    """Run the work and return its result or exception, or None on a timeout; its thread is then abandoned."""
     ended: list[tuple[Any, BaseException | None]] = []
 
     def body() -> None:
@@ -168,7 +168,7 @@ def _within(work: Callable[[], Any]) -> tuple[Any, BaseException | None] | None:
 
 
 def _taken(name: str, work: Work, result: Any, env: Env) -> Outcome:
-    """Return the work with the function's result, or why that is invalid; the pipeline also checks tool pairing."""
+    """Return the work with the function's result, or why it is invalid; the pipeline also checks tool pairing."""
     if result is None:
         return Skipped("nothing_to_do", f"{name} changed nothing")
     messages, _ = result if isinstance(result, tuple) and len(result) == 2 and _is_list(result[0]) else (result, None)

@@ -1,4 +1,4 @@
-"""Reads the user's own policies from TOML files, `policies/*.toml` in the configuration folder, named like the file.
+"""Reads the user's own policies from `policies/*.toml` in the configuration folder; each policy has its file's name.
 
 A file has the content of a table in `interactions.chat.opts.policies`. Errors are reported by file and line. Only the
 user's own configuration folder is read, never a project's.
@@ -29,7 +29,7 @@ class PolicyFiles(msgspec.Struct, frozen=True):
 
 
 def read_policy_files(config_dir: str, configured: Mapping[str, Any]) -> PolicyFiles:
-    """Return the policies in the files below a folder, except those that are also in `configured`."""
+    """Return the policies from the files in the configuration folder, except those that are also in `configured`."""
     tables, paths, mistakes = dict[str, Any](), dict[str, Path](), list[str]()
     for path in sorted((Path(config_dir) / FOLDER).glob("*.toml")) if config_dir else ():
         name = path.stem
@@ -78,7 +78,7 @@ def told_by_file(sentence: str, key: str, path: Path | None) -> str:
 
 
 def _line_of(text: str, key: str) -> int:
-    """Return the line, 1-based, of the longest part of a key path that is found in the file; 0 = none."""
+    """Return the 1-based line of the longest part of a key path that is found in the file, or 0 if there is none."""
     lines = text.splitlines()
     at, found = 0, 0
     for name, number in re.findall(r"([\w-]+)(?:\[(\d+)\])?", key):

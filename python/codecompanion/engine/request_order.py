@@ -31,13 +31,14 @@ class RequestOrder:
         """Create the gate that `hello` opens."""
         self._greeted = asyncio.Event()
         self._gates: dict[str, asyncio.Event] = {}
-        """By chat, the gate of the request that opens or ends it, for which later requests wait."""
+        """Maps each chat to the gate of the request that opens or ends it; later requests wait for this gate."""
         self._changes: dict[str, set[asyncio.Event]] = {}
-        """By chat, the gates of changes to its next model request, for which later messages wait."""
+        """Maps each chat to the gates of changes to its next model request; later messages wait for these gates."""
         self._last: dict[tuple[str, bool], asyncio.Event] = {}
-        """The last request by (chat, whether it is ordered with the messages); set once it begins.
+        """The last request by (chat, whether it is ordered with the messages); set once the request begins.
 
-        A gate alone does not keep the order, because a request that finds it open overtakes those not yet woken.
+        A gate alone does not keep the order: a request that finds it open overtakes requests that have not been woken
+        yet.
         """
 
     async def turn_of(self, request: requests.Request) -> asyncio.Event | None:
@@ -67,7 +68,7 @@ class RequestOrder:
         return gate
 
     def _stops_what_waits(self, request: requests.Request) -> bool:
-        """Return whether the request stops a waiting message, which becomes a draft again once it has begun."""
+        """Return whether this request stops a waiting message, which becomes a draft again once the request begins."""
         message = self._last.get((request.chat, True))
         return isinstance(request, requests.Cancel) and message is not None and not message.is_set()
 

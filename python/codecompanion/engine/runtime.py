@@ -1,4 +1,4 @@
-"""Builds everything once, handles requests, and owns all chats of this host (architecture.md).
+"""Builds the services once, handles requests, and owns all chats of this host (architecture.md).
 
 `chats` handles requests about one chat; `hello` builds the parts of a host.
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 WARM_UP_AFTER_S = 0.02
 PAUSE_S = 0.001
-"""Seconds between two import steps, so that a request that arrived meanwhile begins before the next one."""
+"""Seconds between two import steps, so that a request that arrived meanwhile begins before the next step."""
 
 
 class Runtime:
@@ -187,7 +187,7 @@ class Runtime:
         return None
 
     async def aclose(self) -> None:
-        """Stop every chat with a valid history, then write and release everything."""
+        """Stop every chat, leaving its history valid, then write and release everything."""
         closing = [session.close(host_ends=True) for session in self._chats.values()]
         await asyncio.gather(*closing, return_exceptions=True)
         for task in self._background:
@@ -236,7 +236,7 @@ class Runtime:
         return services.mistakes
 
     async def _stand_by(self, chosen: AdapterSettings | None, data_dir: Path) -> None:
-        """Import the modules that chats need while the editor handles the `hello` response; the rest when idle."""
+        """Import the modules that chats need while the editor handles the `hello` response, and the rest when idle."""
         from codecompanion.engine import chats
 
         chats.watch_history(self.services, self._chats, self._start_in_background)
@@ -295,7 +295,7 @@ class Runtime:
         return self._reports
 
     async def _keep(self, request: requests.ListCheckpoints | requests.RestoreChat) -> object:
-        """Handle requests about the files beside the database."""
+        """Handle requests about the files stored beside the database."""
         services = self.services
         if services.keeping is None:
             return []

@@ -89,7 +89,7 @@ def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
 
 
 def tool_tokens(services: Services, window: int) -> int:
-    """Return the token count of a new chat's tools for this context window; 0 = of all tools."""
+    """Return the token count of the tools that a new chat with this context window offers; 0 counts all tools."""
     if not services.settings.tools.enabled:
         return 0
     count = MessageCounter(services.count_text).tools

@@ -66,7 +66,7 @@ def _chosen(services: Services) -> tuple[str, ...]:
 
 
 def _nearest_good(name: str, tables: Mapping[str, Any], good: Mapping[str, Any]) -> str:
-    """Return the nearest valid policy that an invalid one extends, directly or not, or else the default."""
+    """Return the nearest valid policy that an invalid one extends, directly or indirectly, or else the default."""
     seen: set[str] = set()
     while name in tables and name not in good and name not in seen:
         seen.add(name)

@@ -1,7 +1,7 @@
-"""Decides which addresses may be fetched: http(s) on the public internet, never on this machine or its networks.
+"""Decides which URLs may be fetched: http(s) on the public internet, never on this machine or its networks.
 
-Every address that a name resolves to is checked, and the connection is made to the checked address, so that the name
-cannot point elsewhere a moment later. An IPv4 address embedded in an IPv6 one is checked as well.
+Every IP address that a host name resolves to is checked, and the connection is made to the checked address, so that the
+name cannot point elsewhere a moment later. An IPv4 address embedded in an IPv6 address is checked as well.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".int
 
 
 def parts_of(url: str) -> SplitResult:
-    """Return the parts of an address if it may be fetched, without resolving its name.
+    """Return the parts of a URL if it may be fetched, without resolving its host name.
 
     Raises:
-        InputError: not an http(s) address, or one with a password in it; says which.
+        InputError: the URL is not http(s), or contains a password; the message says which.
     """
     text = url.strip()
     try:
@@ -49,7 +49,7 @@ def _shown(text: str) -> str:
 
 
 def why_refused(address: Address) -> str:
-    """Return why an address is never fetched (its type), or ""."""
+    """Return the reason why an address is never fetched (its type), or "" if it may be fetched."""
     inner = _inner(address)
     if inner is not None:
         return why_refused(inner)

@@ -27,7 +27,7 @@ from codecompanion.formats.regex import regex
 ACCEPT_ENCODING = "gzip, deflate"
 """The header that makes a server send only encodings this module decodes; part of every request.
 
-Without it the client would offer others, depending on the installed packages.
+Without it the client would offer other encodings, depending on the installed packages.
 """
 _PLAIN = ("", "identity", "none")
 _GZIP = b"\x1f\x8b"
@@ -88,9 +88,9 @@ class ByteCount:
                 yield self._counted(piece)
 
     def _next_member(self, data: bytes) -> bytes:
-        """Decode the start of the next member of a gzip body; return b"" if the remaining bytes are not one.
+        """Decode the start of the next member of a gzip body; return b"" if the remaining bytes are not a member.
 
-        Never feed a decompressor at its end: it keeps all the bytes, and copies them each time.
+        Never feed a decompressor that has reached its end: it keeps all the bytes, and copies them each time.
         """
         if self._name == "deflate" or self._ended:
             return b""
@@ -126,7 +126,7 @@ class ByteCount:
 
 
 class Turns:
-    """Lets the event loop run after `TURN_S` of work; call `await turns.pause()` between pieces of work."""
+    """Lets the event loop run after `TURN_S` of work; call `await turns.pause()` between units of work."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
@@ -141,7 +141,7 @@ class Turns:
 async def bounded_pieces(
     raw: AsyncIterable[bytes], limits: ByteLimits, encoding: str = ""
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the decoded body in slices; other tasks run in between.
+    """Yield the decoded body in slices, and let other tasks run between them.
 
     Raises: LimitHit: the body is too large, too compressed or too slow. Unreadable: it cannot be
     decoded.

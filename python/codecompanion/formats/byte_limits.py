@@ -14,9 +14,9 @@ MB = 1_000_000
 class ByteLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one type of body. `what` names it in messages.
 
-    `wire_bytes` count the bytes as received, `decoded_bytes` those after decompression. Their `ratio` is checked after
-    `RATIO_GRACE` bytes. `total_s` is the time from the response head to the end of its body, None = unlimited. With
-    `cut`, a body over the limit is not an error: its start is used and the rest is not read.
+    `wire_bytes` limits the bytes as received, `decoded_bytes` those after decompression. Their `ratio` is checked after
+    `RATIO_GRACE` bytes. `total_s` limits the time from the response head to the end of its body; None means no limit.
+    With `cut`, a body over the limit is not an error: its start is used and the rest is not read.
     """
 
     what: str
@@ -67,7 +67,7 @@ MCP_EVENTS = ByteLimits(what="the event stream", wire_bytes=600 * MB, decoded_by
 MAX_EVENT_BYTES = 16 * MB
 """Maximum size of one event or unfinished line; the last event of the Responses API repeats the whole reply."""
 MAX_EVENTS = 8_000_000
-"""Maximum number of events in a reply: a million tokens, and the events around each."""
+"""Maximum number of events in a reply, for a million tokens with additional events around each."""
 MAX_REPLY_CHARS = 16 * MB
 """Maximum stored characters of a reply: text, reasoning, arguments, encrypted parts. A million tokens are 4 million
 characters.
@@ -76,7 +76,7 @@ MAX_TOOL_CALLS = 500
 """Maximum number of tool calls in one reply. Models write up to about 100; each is stored, drawn, approved and sent
 back."""
 MAX_ITEMS = 10_000
-"""Maximum number of content blocks and items in one reply, including tool calls; also of the parts of each."""
+"""Maximum number of content blocks and items in one reply, including tool calls, and of the parts of each."""
 MAX_PASSES = 1_000
 """Maximum number of entries in a usage report: the passes of one reply, and the items that the provider left out."""
 VALUE_BYTES = 64
@@ -97,5 +97,4 @@ FEW_JSON_VALUES = 20_000
 MAX_INTERIM_HEADS = 32
 """Maximum number of informational responses (103 Early Hints) before the final one; servers send one or two."""
 KEEP_ALIVE_S = 3_600.0
-"""Maximum seconds of keep-alives (comments, pings, empty events) without reply text, as while queued or reasoning.
-"""
+"""Maximum seconds of keep-alives (comments, pings, empty events) without reply text, e.g. during reasoning."""

@@ -36,7 +36,7 @@ class ChunkMerger:
             self._state = "head"
 
     def feed(self, data: bytes) -> bytes:
-        """Return the bytes to pass on."""
+        """Add received bytes, and return the bytes to pass on."""
         if self._state == "raw":
             return data
         if self._buffer:
@@ -45,7 +45,7 @@ class ChunkMerger:
         return self._read_head(data) if self._state == "head" else self._read_chunks(data)
 
     def finish(self) -> bytes:
-        """Return the bytes held back, at the end of the connection."""
+        """Return the bytes still held back at the end of the connection."""
         held, self._buffer, self._state = self._buffer, b"", "raw"
         return held
 
@@ -108,7 +108,7 @@ class ChunkMerger:
         return _frame(body)
 
     def _give_up(self, body: list[bytes], rest: bytes) -> bytes:
-        """Pass on everything from here: the last chunk and the bytes after it, or bytes that are not chunks."""
+        """Stop merging and pass on everything: the last chunk and the bytes after it, or bytes that are not chunks."""
         self._state = "raw"
         return _frame(body) + rest
 

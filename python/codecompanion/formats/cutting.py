@@ -27,12 +27,12 @@ _HEAD_ALONE = 600
 
 
 def cut(text: str, max_chars: int) -> str:
-    """Return the beginning of the text in at most `max_chars` characters, `…` the last of them."""
+    """Return the text, cut if necessary to `max_chars` characters including a final `…`."""
     return text if len(text) <= max_chars else text[: max_chars - 1] + ELLIPSIS
 
 
 def cut_mark(is_cut: bool, of: int) -> str:
-    """Return the suffix for the line numbers of a truncated piece; `of`: its original number of lines, 0 = unknown."""
+    """Return the suffix for the line numbers of a truncated piece of code; `of`: its original number of lines, or 0."""
     return (f" of {of}" if of else " (cut)") if is_cut else ""
 
 
@@ -54,7 +54,8 @@ def cut_line_bytes(text: str, max_bytes: int) -> str:
 def cut_line_middle(text: str, max_chars: int) -> str:
     """Return the text on one line, without its middle if it is too long.
 
-    Words are left out whole if that costs less than half of an end: half a name would look like a name.
+    The cuts are between words if that costs less than half of an end, because half a name would look like a complete
+    one.
     """
     text = " ".join(text.split())
     if len(text) <= max_chars:
@@ -116,7 +117,7 @@ def cut_with_note(text: str, max_chars: int, kept_chars: int, note: str) -> str:
 
 
 def cut_middle(text: str, max_chars: int) -> str:
-    """Return 70 % head and 30 % tail, with the number of missing characters between them; 0 = do not cut."""
+    """Return 70 % head and 30 % tail, with the number of missing characters between them; uncut if the limit is 0."""
     if max_chars <= 0 or len(text) <= max_chars:
         return text
     note = f"\n…[{len(text) - max_chars} characters left out]…\n"
@@ -126,7 +127,7 @@ def cut_middle(text: str, max_chars: int) -> str:
 
 
 def cut_middle_or_tail(text: str, max_chars: int) -> str:
-    """Return 70 % head, a mark and the tail, or only the head below 600 characters (R-437); 0 = do not cut."""
+    """Return 70 % head, a mark and the tail, or only the head below 600 characters (R-437); uncut if the limit is 0."""
     if max_chars <= 0 or len(text) <= max_chars:
         return text
     if max_chars < _HEAD_ALONE:
@@ -137,9 +138,9 @@ def cut_middle_or_tail(text: str, max_chars: int) -> str:
 
 
 def cut_to_tokens(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """Return head and tail of the text with a mark between them, or "" if the result would be too short.
+    """Return the head and tail of the text with a mark between them, or "" if the result would be too short.
 
-    Words stay whole where that costs little: half a name would look like a name.
+    Words stay whole where that costs little, because half a name would look like a complete one.
     """
     if len(text) <= max_tokens * MAX_TOKEN_LENGTH and count(text) <= max_tokens:
         return text

@@ -1,4 +1,4 @@
-"""Defers a module's import until a function of it is called, for tables of which a session calls only a few functions.
+"""Defers a module's import until one of its functions is called; for tables of functions that are mostly not called.
 
 The table's test loads every entry, so that a wrong name is found there. `engine/idle_work.py` imports them early, while
 the host is idle.

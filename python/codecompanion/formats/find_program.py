@@ -17,7 +17,7 @@ _written = set[str]()
 
 
 def written_by_commands(*folders: Path) -> None:
-    """Remember folders that sandboxed commands may write; programs in them are no longer used."""
+    """Remember folders that sandboxed commands may write to; programs in them are no longer used."""
     _written.update(os.path.realpath(folder) for folder in folders)
 
 
@@ -32,8 +32,8 @@ def find_program(name: str, *untrusted: Path, search_path: str | None = None, of
     """Return the absolute path of a program on the PATH that no model's command could have put there.
 
     Excluded are folders below `untrusted`, below a project (a repository, a virtual environment, `node_modules`) or
-    below a folder that commands may write, and world-writable folders. `of_root`: accept only programs that only root
-    can change.
+    below a folder that commands may write to, and world-writable folders. `of_root`: accept only programs that only
+    root can change.
 
     Raises: FileNotFoundError: there is none.
     """
@@ -53,7 +53,7 @@ def find_program(name: str, *untrusted: Path, search_path: str | None = None, of
 
 
 def own_search_path(search_path: str, *untrusted: Path) -> str:
-    """Return the folders of a PATH or library path that only the user can write; `untrusted` as above."""
+    """Return the folders of a PATH or library path that only the user can write to; `untrusted`: see `find_program`."""
     kept_out = _kept_out(untrusted)
     return os.pathsep.join(
         folder

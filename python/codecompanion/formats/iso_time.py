@@ -6,7 +6,7 @@ import datetime
 
 
 def read_time(text: str) -> float | None:
-    """Return the seconds since the epoch of an ISO 8601 time (without a zone: UTC), or None when it is invalid."""
+    """Return an ISO 8601 time as seconds since the epoch (UTC if it has no zone), or None if it is invalid."""
     try:
         moment = datetime.datetime.fromisoformat(text)
         return moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp()

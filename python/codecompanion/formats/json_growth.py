@@ -1,4 +1,4 @@
-"""Detects when a JSON object that arrives in pieces is complete, at linear total cost for any number of checks.
+"""Detects when a JSON object that arrives in chunks is complete, at linear total cost for any number of checks.
 
 Each character is read once: brackets outside strings are counted, and the text is parsed once, when the first bracket
 closes. Standard library only.
@@ -15,11 +15,11 @@ from codecompanion.formats.regex import regex
 _IN_STRING = regex(r'["\\]')
 _OUTSIDE = regex(r'["{}\[\]]')
 _MAX_CHARS = 1_000_000
-"""Longer text never counts as complete: such arguments are cut (`session/history/limit_tool_calls.py`)."""
+"""Maximum length of text that counts as complete; longer arguments are cut (`session/history/limit_tool_calls.py`)."""
 
 
 class GrowingObject:
-    """A JSON document that arrives in pieces. `is_object` checks one that begins and ends with a bracket."""
+    """A JSON document that arrives in chunks. `is_object` checks a text that begins and ends with a bracket."""
 
     __slots__ = ("_depth", "_in_string", "_is_object", "_length", "_pieces", "_skip", "_state", "_unread")
 
@@ -35,7 +35,7 @@ class GrowingObject:
         return self._length > 0
 
     def append(self, piece: str) -> None:
-        """Append the next piece."""
+        """Append the next chunk."""
         self._pieces.write(piece)
         self._length += len(piece)
         if self._state in ("blank", "open", "whole") and piece:

@@ -16,7 +16,7 @@ NOT_READABLE = (msgspec.MsgspecError, ValueError, RecursionError, MemoryError)
 """The exceptions to catch whenever text from a model, a server, a file or a user is decoded, in any format."""
 
 DEEPEST_JSON = 64
-"""Maximum nesting of a tool call. JSON parsers fail at some depth below a thousand; no call needs more."""
+"""Maximum nesting depth of a tool call: no call needs more, and JSON parsers fail at some depth below a thousand."""
 _ENDLESS_DIGITS = 400
 _ENDLESS = regex(rf"\d{{{_ENDLESS_DIGITS}}}")
 _STRINGS = regex(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)

@@ -1,4 +1,4 @@
-"""Reads the TOML tables beside the code (word lists, weights, budgets), each once, when first needed.
+"""Reads the TOML tables beside the code (word lists, weights, budgets), each one once, when it is first needed.
 
 Pure code opens no files; it gets tables here, as it gets prompts from `prompts/`.
 """

@@ -1,10 +1,10 @@
 """Neutralises instructions in text that is reused as our own, such as summaries and memories (R-242, R-433).
 
 A summariser that obeyed its input could write "ignore all previous instructions …" into the summary, and the next model
-would take that for the user's words. Such phrases are replaced by a fixed marker; text that the user actually wrote
-stays. Phrases in other languages are data (`override_phrases.toml`). Invisible letters, letters that look like Latin
-ones, and marks of bold or code do not hide a phrase. This is not a defence by itself: approval of tools does not depend
-on it. Code and files are never sanitised.
+would treat that as the user's words. Such phrases are replaced by a fixed marker; text that the user actually wrote
+stays. Phrases in other languages are in a data file (`override_phrases.toml`). Invisible letters, letters that look
+like Latin ones, and bold or code markup do not hide a phrase. This is not a defence by itself: approval of tools does
+not depend on it. Code and files are never sanitised.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _orders(text: str) -> list[re.Match[str]]:
 
 
 def _readings(text: str) -> Iterator[tuple[str, list[int]]]:
-    """Yield the possible readings of a string, and the original position of each letter; [] = unchanged."""
+    """Yield the possible readings of a string, with the original position of each letter, or [] if unchanged."""
     plain, places = _without(_INVISIBLE, text)
     yield plain, places
     latin = plain if plain.isascii() else plain.translate(_look_alikes())
@@ -120,7 +120,7 @@ def _without(pattern: re.Pattern[str], text: str) -> tuple[str, list[int]]:
 
 
 def sanitise_memory(text: str, cap: int = MAX_LENGTH) -> str:
-    """Return a memory as a model may read it: normalised, without instructions and role marks, at most `cap` long.
+    """Return a memory for a model to read: normalised, without instructions and role markers, cut to `cap` characters.
 
     Applying it twice has no further effect (R-242).
     """

@@ -48,7 +48,7 @@ class TextFile(msgspec.Struct, frozen=True):
 
     @property
     def newline(self) -> Literal["\n", "\r\n"]:
-        """Return the line ending of most lines; that of Unix for a file of one line."""
+        """Return the line ending of most lines, or Unix's for a file of one line."""
         crlf = self.text.count("\r\n")
         return "\r\n" if crlf > self.text.count("\n") - crlf else "\n"
 
@@ -86,7 +86,7 @@ def encode(file: TextFile) -> bytes:
     """Return the bytes of the file.
 
     Raises:
-        UnreadableFile: the text has characters that the file's encoding lacks; names the first.
+        UnreadableFile: the text has characters that the file's encoding lacks; the message names the first.
     """
     try:
         errors = "surrogateescape" if file.encoding == "utf-8" else "strict"
@@ -115,12 +115,12 @@ def split_lines(text: str) -> list[str]:
 
 
 def read_bytes(path: Path, limit_bytes: int = MAX_READ_BYTES) -> bytes:
-    """Return the content of a regular file. `path` must be resolved: a symbolic link as its last part is refused.
+    """Return the content of a regular file. `path` must be resolved: a symbolic link as its last component is refused.
 
     Opening never blocks (FIFOs, devices), and never reads more than `limit_bytes`.
 
     Raises:
-        UnreadableFile: missing, a folder, not a regular file, not permitted, too large; says which.
+        UnreadableFile: the file is missing, a folder, not regular, not permitted or too large; the message says which.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -6,7 +6,7 @@ import math
 
 
 def rarity(with_word: int, texts: int) -> float:
-    """Return the inverse document frequency of BM25 for a word in `with_word` of `texts` texts: above 0, rare = higher.
+    """Return BM25's inverse document frequency of a word in `with_word` of `texts` texts: above 0, higher if rarer.
 
     The counts may have been taken at different times: if `with_word` exceeds `texts`, they count as equal.
     """

@@ -79,7 +79,7 @@ class Callbacks:
         self._listener.on_log(params.level, logger + content.log_text(params.data))
 
     async def notice(self, message: Any) -> None:
-        """Handle all other notifications, and transport errors."""
+        """Handle notifications without a callback of their own, and transport errors."""
         if isinstance(message, Exception):
             self._listener.on_log("warning", f"a message could not be read: {type(message).__name__}")
         elif message.method in _CHANGES:

@@ -1,4 +1,4 @@
-"""Lists a server's offer page by page, with limits on everything it says about itself."""
+"""Lists a server's offer (tools, resources, prompts) page by page, with limits on the data that it sends."""
 
 from __future__ import annotations
 

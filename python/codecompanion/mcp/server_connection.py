@@ -61,7 +61,7 @@ class Connection:
         return self._dirty.is_set() or self._is_refreshing
 
     async def open(self) -> None:
-        """Start or reach the server, and read its offer.
+        """Start the server or connect to it, and read its offer.
 
         Raises:
             McpError: the server failed, or exceeded the start timeout.

@@ -8,7 +8,7 @@ import msgspec
 
 
 class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's settings for one tool of a server; None = as in the server's entry."""
+    """The user's settings for one tool of a server; None means the setting of the server's entry."""
 
     enabled: bool | None = None
     require_approval_before: bool | None = None
@@ -16,9 +16,9 @@ class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A server: `command` for stdio or `url` for HTTP. `source`: the file it is from, "" = the configuration.
+    """A server: `command` for stdio or `url` for HTTP. `source`: the file that defines it, or "" for the configuration.
 
-    `tools`: the user's settings by the server's own tool names. `require_approval_before`: None = every tool asks.
+    `tools`: the user's settings by the server's own tool names. `require_approval_before`: whether its tools ask first.
     """
 
     name: str

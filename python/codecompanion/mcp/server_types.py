@@ -47,7 +47,7 @@ class McpPrompt(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     description: str = ""
     arguments: tuple[tuple[str, bool, str], ...] = ()
-    """Name, whether it is required, description."""
+    """Each argument as (name, whether it is required, description)."""
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Image(msgspec.Struct, frozen=True):
-    """An image that came with a result."""
+    """An image in a result."""
 
     mime: str
     content: bytes
@@ -75,7 +75,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SamplingRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A server's request for a reply of the user's model: messages as (role, text)."""
+    """A server's request for a reply from the user's model: messages as (role, text)."""
 
     messages: tuple[tuple[Literal["user", "assistant"], str], ...]
     system: str = ""
@@ -91,7 +91,7 @@ class SamplingReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ElicitationRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A server's request for input from the user. `fields`: its flat schema by name; `url`: an address to open instead.
+    """A server's request for input from the user. `fields`: its flat schema by name; `url`: a URL to open instead.
 
     `fields` is unchecked, so a field may be any JSON value.
     """
@@ -114,7 +114,7 @@ class ServerListener(Protocol):
     """Receives the events of a connected server, and answers its requests."""
 
     async def on_changed(self) -> None:
-        """Handle a changed offer, which the connection already has."""
+        """Handle a changed offer, which the connection has already read."""
 
     def on_log(self, level: str, text: str) -> None:
         """Handle a log line from the server or its standard error."""

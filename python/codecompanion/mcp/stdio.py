@@ -30,7 +30,7 @@ MAX_UNANSWERED = 1_000
 LEAVE_S = 1.0
 """Seconds that a server has to exit after its input was closed."""
 END_S = 5.0
-"""Seconds that the supervisor then has to end it."""
+"""Seconds that the supervisor then has to end the server."""
 _Pipe = TypeVar("_Pipe")
 _CHUNK = 65_536
 _MAX_STDERR_LINE = 4_000
@@ -178,7 +178,7 @@ async def _read_messages(
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
-    """Yield the lines without line endings, or None for one that is too long; parts of a line are joined once."""
+    """Yield the lines without line endings, or None for a line that is too long; parts of a line are joined once."""
     held = bytearray()
     while chunk := await stream.read(_CHUNK):
         *ends, rest = chunk.split(b"\n")

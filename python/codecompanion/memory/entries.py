@@ -1,7 +1,8 @@
 """Parses the entries of the memory: the user's own, the model's notes, and compaction summaries (R-241, R-447).
 
-A user's file has one entry for each heading `## [category] title`, or a single entry without headings. Any other file
-is one entry. Its first line is the title if it is a heading; a comment below it names the chat of a summary.
+A user's file has one entry for each heading `## [category] title`, or a single entry if it has no headings. Any other
+file is one entry: its first line is the title if it is a heading, and a comment below the title names the chat of a
+summary.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of any origin. `scope` "user": it applies to every project.
 
     `path` is the file, `line` where the entry begins (1-based), `time` when the file was written (seconds since the
-    epoch). `name` is its path for the `memory` tool, "" = the tool cannot view it. `chat` is the chat that a summary is
-    from. `is_private`: no model sees it (R-449). `is_ours`: the plugin writes the file. `sources`: sources of its text
-    that restrict grants.
+    epoch). `name` is its path for the `memory` tool, or "" if the tool cannot view it. `chat` is the chat that a
+    summary comes from. `is_private`: no model sees it (R-449). `is_ours`: the plugin writes the file. `sources`:
+    sources of its text that restrict grants.
     """
 
     origin: Origin

@@ -17,7 +17,7 @@ _GROUPS = {"user": "User preferences", "project": "Project knowledge"}
 
 
 def render_memories(memories: Sequence[Memory]) -> str:
-    """Return the entries for the model: sanitised, the newest 4,000 characters, as one JSON string; "" = none.
+    """Return the entries for the model: sanitised, the newest 4,000 characters, as one JSON string; "" if none.
 
     Later entries of a file are newer.
     """
@@ -33,7 +33,7 @@ def render_memories(memories: Sequence[Memory]) -> str:
 def shorten_memories(rendered: str, max_chars: int) -> str:
     """Return the newest part of `render_memories`'s result, within `max_chars`; "" if hardly any text would be left.
 
-    Memories are always attached (R-240), even beside code for a small budget.
+    Memories are always attached (R-240), even with code that has a small budget.
     """
     try:
         text = str(json.loads(rendered.removeprefix(LABEL))).removeprefix(f"{OMITTED}\n")
@@ -47,7 +47,7 @@ def shorten_memories(rendered: str, max_chars: int) -> str:
 
 
 def keep_newest(text: str, max_chars: int = MAX_CHARS) -> str:
-    """Return the last 4,000 characters, beginning at the start of a line, after a line that marks the cut."""
+    """Return the last `max_chars` characters, beginning at the start of a line, after a line that marks the cut."""
     if len(text) <= max_chars:
         return text
     tail = text[-max_chars:]

@@ -1,7 +1,7 @@
-"""Searches the memory: ranks entries by the words of a query, of which rare ones count more.
+"""Searches the memory: ranks entries by the words of a query that they contain; rare words count more.
 
-Query words match at the beginning of a word, without the endings of English plurals and verbs; text without spaces
-between its words (Chinese, Japanese) matches anywhere.
+Query words match at the beginning of a word, without the endings of English plurals and verbs; in languages without
+spaces between words (Chinese, Japanese) they match anywhere.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COMMON = frozenset(
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """An entry that has words of the query, and the lines that have most of them."""
+    """An entry that contains words of the query, and the lines that contain most of them."""
 
     entry: Entry
     lines: tuple[str, ...]
@@ -45,7 +45,7 @@ class _Match(msgspec.Struct, frozen=True):
 
 
 def words_of(query: str) -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of a query's words, without common words unless it has no others; () = none."""
+    """Return the patterns of a query's words, without common words unless there are no others; () without words."""
     words = dict.fromkeys(_WORD.findall(query.casefold()))
     telling = [word for word in words if word not in _COMMON] or [*words]
     return tuple(re.compile(_pattern(word)) for word in dict.fromkeys(map(_stem, telling[:MAX_WORDS])))
@@ -73,7 +73,7 @@ def _match(entry: Entry, words: Sequence[re.Pattern[str]]) -> _Match | None:
 
 
 def _best_lines(text: str, words: Sequence[re.Pattern[str]], weights: Sequence[float]) -> tuple[str, ...]:
-    """Return the lines with the most words of the query, in the order of the text; without matches, its beginning."""
+    """Return the lines with the most words of the query, in order, or the first line if no line matches."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     found = [[place for place, word in enumerate(words) if word.search(line.casefold())] for line in lines]
     worth = {number: sum(weights[place] for place in places) for number, places in enumerate(found) if places}

@@ -16,12 +16,12 @@ class ChangeReport(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw
     truncated result, R-524), `tier` and `counts` (messages before and after) if the policy's card shows them (R-137).
 
     Compactions: `compaction_id`, `summariser`, the summarised `messages` and `cycles`, `duration_ms`, `summary`, the
-    card's `title` and `folded`, the id of the message it is shown `before` (None in older logs), `artifact` the summary
-    was rendered from (R-319), `origin` of a provider's own.
+    card's `title` and `folded`, the id of the message `before` which it is shown (None in older logs), the `artifact`
+    that the summary was rendered from (R-319), the `origin` of a provider's own compaction.
 
     By the user: `title` of the message, `names` of detached items, `turn` of the new answer (regenerated: undoing
-    removes that answer as well), `superseded` by a newer attachment of the file. Repairs: calls `completed`, results
-    `dropped`.
+    removes that answer as well), `superseded` by a newer attachment of the file. Repairs: the number of `completed`
+    calls and `dropped` results.
     """
 
     stage: str = ""

@@ -280,7 +280,7 @@ def merge_unknown(fresh: dict[str, Any], previous: Mapping[str, Any], kind: type
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return the value without null keys, which other writers use for missing ones."""
+    """Return the value without keys that are null; other writers use null for missing values."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     return value

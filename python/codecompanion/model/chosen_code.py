@@ -1,4 +1,4 @@
-"""Projects from the log which code the user pinned or excluded (`/context`).
+"""Projects the code that the user pinned or excluded (`/context`) from the log.
 
 A pin lasts as long as the chat and follows its definition; an exclusion applies to the next question that gets code.
 Values only.
@@ -18,10 +18,10 @@ CHOICE_EVENT, GATHERED_EVENT = "code_chosen", "code_gathered"
 
 
 class ChosenPiece(msgspec.Struct, frozen=True):
-    """A piece of code, identified by path and definition, or without a name by its lines (1-based, 0 = whole file).
+    """A piece of code, identified by path and definition, or by its lines if it has no name (1-based, 0 = whole file).
 
-    `start` and `end`: its lines when it was chosen or last sent. `anchor` is one of its lines, `anchor_at` the index of
-    that line: a piece without a name is found by it again.
+    `start` and `end`: its lines when it was chosen or last sent. `anchor` is one of its lines, by which a piece without
+    a name is found again; `anchor_at` is the index of that line.
     """
 
     path: str
@@ -58,7 +58,7 @@ _LOOKED_AT, _SAYS_MUCH, _MAX_ANCHOR = 60, 6, 200
 
 
 def anchor_of(text: str) -> tuple[str, int]:
-    """Return the first distinctive line of a string, by which it can be found again, and that line's index."""
+    """Return the first distinctive line of a string, for finding the string again, and the line's index."""
     lines = text.split("\n")[:_LOOKED_AT]
     says = [len(set(filter(str.isalnum, line))) for line in lines]
     best = next((at for at, count in enumerate(says) if count >= _SAYS_MUCH), says.index(max(says)))

@@ -18,7 +18,7 @@ DefinitionKind = Literal[
 class Definition(msgspec.Struct, frozen=True):
     """A definition: its name, its lines including decorators and doc comment, the line of its name, its signature.
 
-    `parent`: the names of the enclosing definitions, joined by ".", "" = none.
+    `parent`: the names of the enclosing definitions, joined by ".", or "" if there are none.
     """
 
     name: str
@@ -47,7 +47,7 @@ class ImportStatement(msgspec.Struct, frozen=True):
 
 
 class ParsedFile(msgspec.Struct, frozen=True):
-    """The result of parsing one file. `language`: "" = unknown. `is_parsed`: by a grammar, not by patterns."""
+    """The result of parsing one file. `language`: "" if unknown. `is_parsed`: with a grammar, not with patterns."""
 
     language: str = ""
     definitions: tuple[Definition, ...] = ()
@@ -57,7 +57,7 @@ class ParsedFile(msgspec.Struct, frozen=True):
 
 
 class CodeChunk(msgspec.Struct, frozen=True):
-    """A piece of a file as indexed, made of whole definitions if the file was parsed. `symbol`: "parent.name" or ""."""
+    """An indexed chunk of a file, made of whole definitions if the file was parsed. `symbol`: "parent.name" or ""."""
 
     path: str
     start: int

@@ -11,7 +11,7 @@ from codecompanion.model.messages import Message, is_typed_by_user, with_changes
 
 
 def assign_cycles(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Return the messages with a cycle each; recorded cycles stay and set the counter (R-509).
+    """Return the messages, each with a cycle; recorded cycles stay and set the counter (R-509).
 
     Cycles start at 1, and every message that the user typed opens a new one; tagged user messages (summaries, rules,
     attachments) do not.
@@ -40,5 +40,5 @@ def is_aged(cycle: int | None, current: int, keep_cycles: int) -> bool:
 
 
 def turn_name(cycle: int | None) -> str:
-    """Return the name of a turn (a cycle, R-002) in placeholders, summaries and traces."""
+    """Return the name of a turn (a cycle, R-002) for placeholders, summaries and traces."""
     return f"turn-{cycle or 1}"

@@ -21,11 +21,12 @@ else:
 
 
 class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How vectors are made: by an endpoint (`url`, `model`) or by a model on disk (`onnx`); neither = not at all.
+    """The settings for creating vectors, by an endpoint (`url`, `model`) or by a model on disk (`onnx`).
 
-    `url`: an OpenAI-compatible address. `key`: the source of the key, as in an adapter's entry (`ENV_NAME`, `cmd:…`,
-    `file:…`, "" = none). `onnx`: a folder with `model.onnx` and `tokenizer.json`. `dimensions`: 0 = the model's
-    default. The prefixes precede a question and a code chunk; None = as the model's authors specify.
+    No vectors are created without either. `url`: the URL of an OpenAI-compatible endpoint. `key`: the source of the
+    key, as in an adapter's entry (`ENV_NAME`, `cmd:…`, `file:…`, or "" for none). `onnx`: a folder with `model.onnx`
+    and `tokenizer.json`. `dimensions`: 0 for the model's default. The prefixes precede a question and a code chunk;
+    None for those that the model's authors specify.
     """
 
     url: str = ""
@@ -48,10 +49,10 @@ class QuestionEmbedder(Protocol):
     name: str
 
     async def embed_query(self, text: str) -> Vector:
-        """Return the vector of a question, empty for a blank one.
+        """Return the vector of a question, or an empty vector for a blank question.
 
         Raises:
-            AdapterError: with one sentence for the user.
+            AdapterError: the vector could not be created; the message is one sentence for the user.
         """
         ...
 
@@ -77,10 +78,10 @@ class Embedder(QuestionEmbedder, Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of code chunks, in order, an empty one for a blank string.
+        """Return the vectors of code chunks in order, with an empty vector for a blank chunk.
 
         Raises:
-            AdapterError: with one sentence for the user; none of the inputs has a vector.
+            AdapterError: no vectors could be created for any of the chunks; the message is one sentence for the user.
         """
         ...
 

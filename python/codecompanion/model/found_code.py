@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 SearchTier = Literal["hybrid", "fts", "vector", "terms"]
-"""The search tiers of the published document (R-227); a combined ranking has the name of the first that contributed."""
+"""The search tiers of the published document (R-227); a combined ranking has the name of its first contributor."""
 WantedTier = SearchTier | Literal["auto"]
 """The tier requested; `auto` = the combined ranking."""
 
@@ -16,7 +16,7 @@ COMMON = "+common"
 
 
 class FoundCode(msgspec.Struct, frozen=True):
-    """A piece of a file found by a search: lines 1-based and inclusive, `score` 0..1, `text` as currently on disk.
+    """Part of a file found by a search: lines 1-based and inclusive, `score` 0..1, `text` as currently on disk.
 
     `method`: the tier that found it, followed by `COMMON` for a project file added without being found. `symbol`:
     "parent.name" or "". `kind`: as for a chunk. `signals`: (name, share of the score), to explain it (R-268).

@@ -1,6 +1,6 @@
-"""Defines the result of gathering for a question: classification, pieces with scores and tokens, text (R-201, R-268).
+"""Defines the result of gathering code for a question: its class, pieces with scores and tokens, text (R-201, R-268).
 
-Values only. The gatherers (`session/gather/`) create them, the chat logs, sends and shows them. Lines are 1-based and
+Values only. The gatherers (`session/gather/`) create them; the chat logs, sends and shows them. Lines are 1-based and
 inclusive, paths relative to the project's root with `/`, scores 0..1, tokens as in R-245 (characters / 4).
 """
 
@@ -25,14 +25,15 @@ PIN_IS_GONE = "Pinned code is gone:"
 GatherSource = Literal[
     "mention", "pinned", "active", "ast", "search", "common", "architecture", "memory", "team", "map"
 ]
-"""The finder of a piece: a file mention, a pin, the active file, the AST search, the index, …"""
+"""The source of a piece of code: a file mention, a pin, the active file, the AST search, the index, …"""
 
 
 class Classification(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a question is about the project, and which part (R-204). `source`: the classifier, "forced" = none.
+    """Whether a question is about the project, and which part (R-204). `source`: the classifier, "forced" without one.
 
-    `likelihood`: probability that it is about the project, by the index, None = not estimated. `is_broad`: it names the
-    project but nothing specific in it. `overruled`: the classifier that said no although code was requested.
+    `likelihood`: the probability, by the index, that the question is about the project; None if it was not estimated.
+    `is_broad`: it names the project but nothing specific in it. `overruled`: the classifier whose answer "no" was
+    overruled because code was requested.
     """
 
     is_codebase_related: bool = False
@@ -82,7 +83,7 @@ class QuestionTypes(msgspec.Struct, frozen=True, kw_only=True):
 class Snippet(msgspec.Struct, frozen=True, kw_only=True):
     """Lines of a file that may be sent (R-243, R-249), or text without lines (0): a memory, a map.
 
-    `kind`: function, class, interface, type, variable, block, …; `name`: "" = none. `is_selected`: the user chose the
+    `kind`: function, class, interface, type, variable, block, …; `name`: may be "". `is_selected`: the user chose the
     file. `is_cut`: `text` is only the beginning. `source` and `scores` (name, points) explain why it was found.
     """
 
@@ -100,21 +101,22 @@ class Snippet(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of the text (R-245)."""
+        """Return the token count of the text (R-245)."""
         return chars_to_tokens(len(self.text))
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """A snippet that is not sent, and why, as one sentence."""
+    """A snippet that is not sent, with the reason as one sentence."""
 
     snippet: Snippet
     why: str
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """The snippets that fit into the budget, best first, the user's files before all others (R-249).
+    """The snippets that fit into the budget, best first but with the user's files before all others (R-249).
 
-    `above`: also chosen, but still visible to the model in the messages `above_ids`, so only named in the text.
+    `above`: snippets that were also chosen, but are still visible to the model in the messages `above_ids`; the text
+    only names them.
     """
 
     snippets: tuple[Snippet, ...] = ()
@@ -125,7 +127,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total_tokens(self) -> int:
-        """Return the tokens of the snippets."""
+        """Return the total token count of the snippets."""
         return sum(snippet.tokens for snippet in self.snippets)
 
     @property
@@ -135,13 +137,13 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gathered(msgspec.Struct, frozen=True, kw_only=True):
-    """The complete result for one question (R-201). `text` "" = the plain message is sent (R-202).
+    """The complete result for one question (R-201). If `text` is "", the plain message is sent (R-202).
 
     `found`: every snippet before the selection; `selection`: the code in the text, and dropped snippets with reasons;
     `beside`: the other parts of the text, without lines: a map, the architecture, the team, memories. `timed_out`:
     gatherers that missed their deadline (R-203); `failed`: gatherer → reason, one sentence; `notes`: sentences for the
-    user (a file not found, truncated or refused). `tier`: the search tier that answered (R-227), "" = not used;
-    `is_index_partial`: files missing from the index were searched as text.
+    user (a file not found, truncated or refused). `tier`: the search tier that answered (R-227), or "" without a
+    search; `is_index_partial`: files missing from the index were searched as text.
     """
 
     question: str

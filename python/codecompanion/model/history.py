@@ -64,7 +64,7 @@ class ModelSet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="mode
 
 
 class PolicySet(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="policy_set"):
-    """The chat switched to another policy; "" = the configured one."""
+    """The chat switched to another policy; "" means the configured one."""
 
     policy: str
 
@@ -74,14 +74,14 @@ class PauseEnded(Payload, frozen=True, omit_defaults=True, tag="pause_ended"):
 
 
 class MessageAdded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="message_added"):
-    """A message was appended to history and view. `submit`: id of the editor's submit that it came from."""
+    """A message was appended to history and view. `submit`: the id of the editor's submit that added it."""
 
     message: Message
     submit: str = ""
 
 
 class ServerEdited(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Content that a provider left out of a request (R-541): the provider's term for it, tokens, tool uses or turns."""
+    """Content that a provider left out of a request (R-541): the provider's term for it, and its tokens and items."""
 
     kind: str
     cleared_tokens: int = 0
@@ -98,19 +98,20 @@ class Prices(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ReadTwice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Prompt tokens that the user's own server had to reread, and why (`restart`, `other_request`, "" = unknown)."""
+    """Prompt tokens that the user's own server had to reread, and why (`restart`, `other_request`, "" if unknown)."""
 
     tokens: int
     why: str = ""
 
 
 class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="usage_reported"):
-    """The provider's token counts for the call that gave `message_id`.
+    """The provider's token counts for the call that produced `message_id`.
 
     `other_passes`: calls billed with it that are not part of the context (R-538): the provider's own compaction, or,
-    with an empty `usage`, a call that gave no reply (`message_id` then names the compaction). `cost_usd`: the total at
-    the prices of that day, or None if unknown; `prices`: those for a prompt of that size. `included`: free of charge,
-    because a subscription covers it or (`local`) the user's own server answered. `request_id` names the `RequestSent`.
+    with an empty `usage`, a call that produced no reply (`message_id` then names the compaction). `cost_usd`: the total
+    at the prices of that day, or None if unknown; `prices`: those for a prompt of that size. `included`: free of
+    charge, because a subscription covers it or (`local`) the user's own server answered. `request_id` names the
+    `RequestSent`.
     """
 
     message_id: str
@@ -138,8 +139,8 @@ class Insertion(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="view_changed"):
     """One change of the view: messages removed, replaced in place, inserted. The originals stay in the log.
 
-    `tools`: the tools and groups now chosen (`session.toolbox.tool_groups`), () = as configured, None = this is not a
-    choice of tools.
+    `tools`: the tools and groups now chosen (`session.toolbox.tool_groups`); () means as configured, None that this
+    change does not choose tools.
     """
 
     change_id: str
@@ -154,9 +155,9 @@ class ViewChanged(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="v
 
 
 class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="change_undone"):
-    """The change `change_id` was undone, or with `redone` restored.
+    """The change `change_id` was undone or, with `redone`, restored.
 
-    `by_user` false: a provider's own compaction was discarded with its provider (R-542); redo is not offered.
+    `by_user` is false if a provider's own compaction was discarded with its provider (R-542); redo is then not offered.
     """
 
     change_id: str
@@ -167,7 +168,7 @@ class ChangeUndone(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="
 class CompactionStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="compaction_started"):
     """A compaction began; if it has no end event, a `CompactionFailed` (reason interrupted) is added on load.
 
-    `failed_event`: the policy's own name for that end, "" = none (R-332).
+    `failed_event`: the policy's own name for that end, or "" if it has none (R-332).
     """
 
     compaction_id: str
@@ -186,7 +187,7 @@ class CompactionFailed(Payload, frozen=True, omit_defaults=True, kw_only=True, t
 
 
 class TurnStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="turn_started"):
-    """A user turn, that is one cycle (R-508), began."""
+    """A user turn, which is one cycle (R-508), began."""
 
     turn_id: str
     cycle: int
@@ -286,7 +287,7 @@ FileChangeState = Literal["written", "unsaved", "failed", "unknown", "interrupte
 
 
 class PlacesGone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The hunks of a tool's change that its file lacks, as 0-based indexes in its diff, `of` all its hunks."""
+    """Hunks of a tool's change that are missing from its file, as 0-based indexes; `of`: the number of all hunks."""
 
     change_id: str
     places: tuple[int, ...]
@@ -294,11 +295,11 @@ class PlacesGone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class FileChangeStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_started"):
-    """A file is about to be changed. `before` and `after`: the sha256 of the contents, "" = no file.
+    """A file is about to be changed. `before` and `after`: the sha256 of the contents, or "" if there is no file.
 
     `path`: absolute; `name`: the displayed path. A file may exist although `before` is "", if it is too large to be
     kept or a symbolic link to `link`. `reverts`: the changes that this one undoes; `gone`: the hunks of the tools'
-    changes that are missing afterwards. It does not change the view.
+    changes that are missing afterwards. This event does not change the view.
     """
 
     change_id: str
@@ -333,7 +334,7 @@ class PolicyEvent(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="p
     """An event of a policy under its own documented name (R-328, R-423, R-453).
 
     `context.named_events` defines the names and builds the `fields` (plain JSON values). Events of one compaction carry
-    its `compaction_id` (R-332). It does not change the view.
+    its `compaction_id` (R-332). These events do not change the view.
     """
 
     name: str

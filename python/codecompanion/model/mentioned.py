@@ -6,7 +6,7 @@ import msgspec
 
 
 class ShownLines(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The content of a fenced code block in a message: lines of a file from `first` (1-based); `path`: "" = none.
+    """The content of a fenced code block in a message: lines of a file from `first` (1-based); `path` may be "".
 
     `whole`: whether it is the whole file.
     """
@@ -17,7 +17,7 @@ class ShownLines(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Mentioned(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The metadata of an editor context message. `written`: the mention as in the question; `title`: for lists.
+    """The metadata of an editor context message. `written`: the mention as written in the question; `title`: for lists.
 
     `paths`: the files it shows; `shows`: the content of each of its fenced code blocks, in order. `fingerprint`: equal
     for equal content, or "" if part of it is omitted.
@@ -33,8 +33,8 @@ class Mentioned(msgspec.Struct, frozen=True, omit_defaults=True):
 class Reference(msgspec.Struct, frozen=True, omit_defaults=True):
     """A sentence in a message that refers to text in other messages (`ids`) instead of repeating it.
 
-    `gone` replaces it while any of those messages is changed or not in the view (`model.references`), and takes
-    `more_tokens` more. `restores`: `gone` is the text itself, which the user attached.
+    `gone` replaces the sentence while any of those messages is changed or not in the view (`model.references`), and
+    takes `more_tokens` additional tokens. `restores`: `gone` is the text itself, which the user attached.
     """
 
     ids: tuple[str, ...]

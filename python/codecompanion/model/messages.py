@@ -72,7 +72,7 @@ class ImagePart(msgspec.Struct, frozen=True, gc=False, tag="image", omit_default
 
 
 class DocumentPart(msgspec.Struct, frozen=True, gc=False, tag="document", omit_defaults=True):
-    """A PDF: the `sha256` of a stored blob. `pages`: 0 = unknown."""
+    """A PDF: the `sha256` of a stored blob. `pages`: the number of pages, or 0 if unknown."""
 
     mime: str = "application/pdf"
     sha256: str = ""
@@ -134,7 +134,7 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Tokens of **one** provider call, normalised: the four input figures do not overlap.
+    """Token counts of **one** provider call, normalised: the four input figures do not overlap.
 
     prompt = input + cache read + cache write; `output_tokens` includes `reasoning_tokens` (lesson 7).
     """
@@ -163,12 +163,12 @@ class Source(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class GatheredPiece(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A piece of code in a gathered message (R-249, R-268): its location, its finder, and its score.
+    """A piece of code in a gathered message (R-249, R-268): its location, its gatherer, and its score.
 
-    Lines are 1-based and inclusive, 0 = no lines; `score` is 0..1; `tokens` as counted in the budget. `source`: the
-    gatherer that found it; `name`: the definition there, "" = none. `is_cut`: it is truncated; `of`: its full number of
-    lines, 0 = unknown. `is_above`: only its name was sent, because an earlier message still has its unchanged text.
-    `is_file`: it is the whole file.
+    Lines are 1-based and inclusive (0 for text without lines); `score` is 0..1; `tokens` as counted in the budget.
+    `source`: the gatherer that found it; `name`: the definition there, or "". `is_cut`: it is truncated; `of`: its full
+    number of lines, or 0 if unknown. `is_above`: only its name was sent, because an earlier message still has its
+    unchanged text. `is_file`: it is the whole file.
     """
 
     path: str
@@ -288,7 +288,7 @@ def with_changes(message: Message, **changes: Any) -> Message:
 
 
 def is_protected(message: Message) -> bool:
-    """Return whether no strategy may change the message: system prompt, rules, pinned (K8).
+    """Return whether no strategy may change the message: the system prompt, rules, or a pinned message (K8).
 
     A summary is never protected, whatever its role: the next one replaces it (R-421).
     """

@@ -54,7 +54,7 @@ _CLEARED = regex(
     r"|cleared to save context)\]"
     r'|\{"error":"pruned"\}|\[?\s*\]?'
 )
-"""Matches the text of `placeholders`, which the plugin wrote whatever they replace."""
+"""Matches the text of `placeholders`: the plugin wrote it, whatever it replaces."""
 
 Trusts = Callable[[str], bool]
 """Returns whether the user trusts a folder."""
@@ -102,7 +102,7 @@ def _derived(message: Message, tool: str) -> Source:
 
 
 def of_tool(tool: str) -> Source:
-    """Return the source of a result derived only from its tool's name; a server's tool is `server__name`."""
+    """Return a result's source, derived only from the tool's name; a server's tool is named `server__name`."""
     if tool == "run_command":
         return COMMAND
     server, is_of_server, _ = tool.partition("__")
@@ -110,7 +110,7 @@ def of_tool(tool: str) -> Source:
 
 
 def named(kind: str, name: str) -> Source:
-    """Return a source with its name limited to one line of limited length."""
+    """Return a source whose name is reduced to one line of limited length."""
     return typed.convert({"kind": kind, "name": " ".join(name.split())[:MAX_NAME_CHARS]}, Source)
 
 
@@ -193,7 +193,7 @@ def made_of(messages: Iterable[Message], only: frozenset[str]) -> tuple[Source, 
 
 
 def inherited(before: Sequence[Message], after: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages after a change, adding the removed messages' sources to those that may repeat removed text.
+    """Return the messages after a change; those that may repeat removed text get the sources of the removed messages.
 
     These are new messages, a summary that replaced the message with its id, and messages whose text has grown.
     """

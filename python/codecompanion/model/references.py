@@ -14,7 +14,7 @@ from codecompanion.model.messages import Message
 
 
 def with_true_references(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages with the references whose target is gone replaced (`gone`), and all others restored."""
+    """Return the messages with each reference whose target is gone replaced (`gone`), and all others restored."""
     if not any(message.references for message in messages):
         return tuple(messages)
     whole = {message.id for message in messages if not (message.edited or message.compacted)}

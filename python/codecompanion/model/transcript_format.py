@@ -70,7 +70,7 @@ def decode_line(line: bytes | str, where: str, expected: str) -> Any:
     """Return the JSON value of one line.
 
     Raises:
-        InputError: it is not UTF-8 or not JSON; the message names the location and the expected format.
+        InputError: the line is not UTF-8 or not JSON; the message names the location and the expected format.
     """
     try:
         text = line if isinstance(line, str) else line.decode("utf-8")
@@ -102,7 +102,7 @@ def read_objects(objects: Sequence[Any], source: str) -> Transcript:
     """Return the transcript in a list of message objects.
 
     Raises:
-        InputError: as `read_bytes`, naming the position instead of the line.
+        InputError: as for `read_bytes`, but the message names the position instead of the line.
     """
     return _collect([(value, f"{source}[{index}]") for index, value in enumerate(objects)])
 

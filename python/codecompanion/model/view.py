@@ -68,7 +68,7 @@ def _pairing_after(open_calls: tuple[str, ...], sound: bool, message: Message) -
 
 
 def open_tool_calls(view: View) -> tuple[ToolCall, ...]:
-    """Return the calls of the newest assistant message without a result, in order."""
+    """Return the tool calls in the newest assistant message that have no result yet, in order."""
     waiting = list(view.open_calls)
     if not waiting:
         return ()
@@ -82,7 +82,7 @@ def open_tool_calls(view: View) -> tuple[ToolCall, ...]:
 
 
 def with_messages(view: View, messages: Iterable[Message]) -> View:
-    """Return the view with other messages; cycle and position in the log stay."""
+    """Return the view with other messages but the same cycle and position in the log."""
     kept = with_true_references(tuple(messages))
     cycle, open_calls, sound = view.cycle, tuple[str, ...](), True
     for message in kept:
@@ -146,7 +146,7 @@ def apply(view: View, event: LogEvent) -> View:
 
 
 def is_of_answer(message: Message) -> bool:
-    """Return whether the message belongs to the model's side of a turn, that is neither typed nor attached."""
+    """Return whether the message belongs to the model's side of a turn: it is neither typed nor attached."""
     return message.role != "user" or message.tag == GO_ON_TAG
 
 

@@ -20,7 +20,7 @@ from codecompanion.prompt_library.prompt_file import Origin
 
 PROJECT_FOLDER = Path(".codecompanion", "prompts")
 MAX_FILES, MAX_FOLDERS, MAX_DEPTH, MAX_BYTES = 200, 500, 5, 262_144
-"""Limits on files, folders, depth and size; anything beyond them is a mistake."""
+"""Limits on files, folders, depth and size; anything beyond them is not read."""
 
 
 class PromptText(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class PromptText(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """Why a file was not read, in one sentence that names it."""
+    """The reason why a file was not read, as one sentence that names the file."""
 
     text: str
 

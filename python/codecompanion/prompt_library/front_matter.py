@@ -20,7 +20,7 @@ MAX_CHARS = 32_768
 class FrontMatter(msgspec.Struct, frozen=True):
     """The values of the front matter, and the text below it, which begins on line `body_line` (1-based).
 
-    `lines` are the lines of its keys, nested ones as in `opts.alias`.
+    `lines` maps the keys to their lines; nested keys are written as in `opts.alias`.
     """
 
     values: dict[str, Any]
@@ -33,7 +33,7 @@ def read_front_matter(text: str, label: str) -> FrontMatter:
     """Return the front matter and body of a string with Unix line endings; `label` names the file.
 
     Raises:
-        InputError: there is no front matter, or it is not a YAML mapping; one sentence with the file and line.
+        InputError: there is no front matter, or it is not a YAML mapping; the message names the file and line.
     """
     lines = text.split("\n")
     if lines[0].rstrip() != MARK:
@@ -84,7 +84,7 @@ def _key_lines(node: Any, label: str) -> dict[str, int]:
     """Return the line of each key, down to the second level.
 
     Raises:
-        InputError: not a mapping, or a duplicate key.
+        InputError: the front matter is not a mapping, or has a duplicate key.
     """
     import yaml
 

@@ -62,7 +62,7 @@ class PromptMessage(msgspec.Struct, frozen=True):
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A value to ask for before the prompt is used, unless it is `optional`; empty `choices` = any text."""
+    """A value to ask for before the prompt is used, unless it is `optional`; without `choices`, any text is valid."""
 
     name: str
     description: str = ""
@@ -72,7 +72,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt of a file, ready for the editor. `alias` "" = it has no slash command. `notes`: the unused parts."""
+    """A prompt from a file, ready for the editor. `alias`: its slash command, or "". `notes`: the unused parts."""
 
     name: str
     description: str
@@ -97,7 +97,7 @@ def read_prompt(text: str, label: str, stem: str, origin: Origin) -> Prompt | No
     """Return the prompt in a file's text, or None if it is disabled; `stem` is the file's name without `.md`.
 
     Raises:
-        InputError: it cannot be used; one sentence with file and line.
+        InputError: the prompt cannot be used; the message is one sentence with file and line.
     """
     return _Reader(read_front_matter(text, label), label, stem, origin).prompt()
 
@@ -282,7 +282,7 @@ def _message(role: Literal["system", "user"] | None, lines: list[str]) -> Iterat
 
 
 def _fence_after(fence: str, line: str) -> str:
-    """Return the fence that is open after a line, "" = none, so that headings inside code are not counted."""
+    """Return the fence that is open after a line, or "" if none is, so that headings inside code are not counted."""
     found = _FENCE.match(line)
     if not found:
         return fence

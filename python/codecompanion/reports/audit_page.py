@@ -36,7 +36,7 @@ def joined(records: Iterable[Record]) -> list[dict[str, Any]]:
 
 
 def audit_page(records: Sequence[Record], broken: str, where: str, zone: tzinfo = UTC) -> str:
-    """Return the page as Markdown; `broken`: how the log's hash chain is broken, `where`: its path."""
+    """Return the page as Markdown; `broken`: a description of the break in the log's hash chain, `where`: its path."""
     ran = joined(records)
     lines = ["# Audit", "", f"{counted(len(ran), 'entry', 'entries')} in `{where}`."]
     if broken:

@@ -27,7 +27,7 @@ READ_PRICE, WRITE_PRICE, OUTPUT_PRICE = 0.1, 1.25, 5.0
 class PrefixCache(msgspec.Struct, frozen=True):
     """The provider's cache: the messages of the last request, and the time it was read (seconds since the epoch).
 
-    `fixed` tokens precede them in every request; a token of a message counts `ratio`.
+    `fixed` tokens precede the messages in every request; each token of a message counts `ratio` times.
     """
 
     kind: CacheKind
@@ -62,7 +62,7 @@ class PrefixCache(msgspec.Struct, frozen=True):
 
 
 def _common_tokens(sent: Messages, messages: Messages) -> int:
-    """Return the tokens of the messages with which both lists start."""
+    """Return the token count of the messages that both lists start with."""
     common = 0
     for old, new in zip(sent, messages, strict=False):
         if old is not new and (old.content, old.tool_calls) != (new.content, new.tool_calls):

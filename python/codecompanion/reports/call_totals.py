@@ -1,6 +1,6 @@
-"""Sums up calls (tokens, money, cache), and estimates the savings by context management (R-356, R-359).
+"""Sums up calls (tokens, money, cache), and estimates the savings from context management (R-356, R-359).
 
-Money is tokens × the list prices of the day of each call. A call without a known price is counted as such, never as $0;
+Money is tokens × the list prices on the day of each call. A call without a known price is counted as such, never as $0;
 a call that a subscription includes is counted separately.
 """
 
@@ -53,12 +53,12 @@ class Sums(msgspec.Struct):
 
     @property
     def prompt_tokens(self) -> int:
-        """Return the number of all prompt tokens."""
+        """Return the total number of prompt tokens."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
     def total_tokens(self) -> int:
-        """Return the number of all billed tokens."""
+        """Return the total number of billed tokens."""
         return self.prompt_tokens + self.output_tokens
 
     @property
@@ -100,7 +100,7 @@ def sum_calls(calls: Iterable[Call]) -> Sums:
 
 
 def read_again(calls: Iterable[Call]) -> list[str]:
-    """Return a line per cause on the tokens that the user's own servers had lost from their cache and read again."""
+    """Return one line per cause about tokens that the user's own servers had lost from their cache and read again."""
     tokens = Counter[str]()
     for again in (report.read_again for call in calls for report in call.reported if report.read_again):
         tokens[again.why] += again.tokens
@@ -127,9 +127,9 @@ def _uncached(call: Call) -> float:
 class Savings(msgspec.Struct):
     """The savings of edits and compactions, all estimates: tokens not sent, and money after all costs.
 
-    `too_large`: requests that would not have fit the window without management; they count as the window's size.
-    `usd`: the cost of these requests with everything still in them, minus their actual cost and that of summaries; it
-    includes caches broken by changes, so it may be negative. None = no prices.
+    `too_large`: requests that would not have fit the window without management; they count as the window's size. `usd`:
+    the cost that the requests would have had with everything still in them, minus their actual cost and the cost of
+    summaries; it includes caches broken by changes, so it may be negative. It is None without prices.
     """
 
     edits: int = 0
@@ -148,8 +148,8 @@ def estimate_savings(record: Record, sizes: Sequence[ContextSize] | None = None)
     """Return the estimated savings of context management in the whole chat; `sizes` are its requests, if known.
 
     Tokens: the missing content of each request (`context_sizes`), at most up to the window. An answered call without
-    usage counts, but not for the money. The baseline for money is a request whose cache, if the provider was seen to
-    have one, still contains the previous request.
+    usage counts for tokens, but not for money. The baseline for money is a request whose cache, if the provider was
+    seen to have one, still contains the previous request.
     """
     savings = Savings()
     for change in (item for item in record.order if isinstance(item, ViewChanged)):

@@ -27,7 +27,7 @@ _MARKS: dict[str, Mark] = {"edited": "edit", "compacted": "compaction"}
 
 
 class ContextSize(msgspec.Struct, frozen=True):
-    """One request, in tokens. `marks`: changes since the previous request; unknown limits are 0."""
+    """The size of one request, in tokens. `marks`: changes since the previous request; unknown limits are 0."""
 
     call: Call
     sent: int
@@ -50,7 +50,7 @@ class ContextSize(msgspec.Struct, frozen=True):
 
     @property
     def is_too_large(self) -> bool:
-        """Return whether it could not have been sent without management."""
+        """Return whether the request could not have been sent without management."""
         return 0 < self.window < self.without
 
     @property
@@ -133,10 +133,10 @@ def _sizes(record: Record) -> Iterator[ContextSize]:
 
 
 def shaped_tokens(call: Call, part: str) -> int:
-    """Return the tokens that shaping left out of only this request, or the size of the context packet (`packet`)."""
+    """Return the tokens that shaping left out of this request only, or the size of the context packet (`packet`)."""
     return call.sent.shaping.get(part, 0) if call.sent else 0
 
 
 def total_sent(sizes: Iterable[ContextSize]) -> int:
-    """Return the tokens sent in all requests together."""
+    """Return the total number of tokens sent in all requests."""
     return sum(size.sent for size in sizes)

@@ -50,7 +50,7 @@ class CostReport(msgspec.Struct, frozen=True):
 
 
 class LocalCounts(msgspec.Struct, frozen=True):
-    """The messages in the context, counted locally: by the estimate, and exactly by a vocabulary."""
+    """Local token counts of the messages in the context: by the estimate, and exactly by a vocabulary."""
 
     estimated: int
     exact: int

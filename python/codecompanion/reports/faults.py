@@ -94,7 +94,7 @@ class LineIndex:
                 self._places.setdefault(line, []).append(place)
 
     def is_fault(self, lines: Sequence[str], before: int, shown: Mapping[str, Message]) -> bool:
-        """Return whether an edit at index `before` needs text that the request of `shown` (by id) lacks."""
+        """Return whether an edit at index `before` needs text that is missing from the messages `shown` (by id)."""
         places = [frozenset(place for place in self._places.get(line, ()) if place < before) for line in lines]
         together = frozenset.intersection(*places)
         if any(self._is_whole(place, shown) for place in together):
@@ -104,7 +104,7 @@ class LineIndex:
         return any(self._is_missing(line, at, before, shown) for line, at in zip(lines, places, strict=True))
 
     def newest_source(self, lines: Sequence[str], before: int) -> Message:
-        """Return the newest recorded message before an index with all these lines, or else with most of them."""
+        """Return the newest recorded message before index `before` with all these lines, or else with most of them."""
         held: dict[int, int] = {}
         for line in lines:
             for place in self._places.get(line, ()):
@@ -121,7 +121,7 @@ class LineIndex:
         return bool(places) or any(line in self._text(message) for message in self._messages[:before])
 
     def _text(self, message: Message) -> str:
-        """Return all readable text of a message; cached for each state of it."""
+        """Return all readable text of a message; cached for each state of the message."""
         known = self._texts.get(message.id)
         if known is None or known[0] is not message:
             known = self._texts[message.id] = (message, "\n".join(readable_texts(message)))

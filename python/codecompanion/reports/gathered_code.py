@@ -90,7 +90,7 @@ def classified_text(fields: Mapping[str, Any]) -> str:
 
 
 def who_classified(source: str, likelihood: float | None) -> str:
-    """Return the classifier, and the likelihood that the question is about the project; "" = code was requested."""
+    """Return the classifier, and the likelihood that the question is about the project; "" if code was requested."""
     by = _BY.get(source, "")
     return f"{by}, {likely_text(likelihood)}" if by and likelihood is not None else by
 
@@ -100,7 +100,7 @@ def _numbers(piece: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def place_of(piece: Mapping[str, Any]) -> str:
-    """Return the location and definition of a piece, and whether the model could still see it from before."""
+    """Return the location and definition of a piece, and whether an earlier message still showed it to the model."""
     above = " · still above" if piece.get("is_above") else ""
     if not piece["path"]:
         return f"{piece.get('source', '')}{above}"

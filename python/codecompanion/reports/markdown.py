@@ -24,7 +24,7 @@ MAX_ITEM_ROWS = 4
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a report is shown: columns of the window, time zone, name of the price list; `ascii`: no Braille."""
+    """The display settings of a report: window columns, time zone, name of the price list; `ascii`: no Braille."""
 
     width: int = 80
     zone: tzinfo = UTC
@@ -87,7 +87,7 @@ def one_line(text: str) -> str:
 
 
 def page_text(lines: Iterable[str]) -> str:
-    """Return the lines as one string, with single empty lines at most."""
+    """Return the lines as one string, with at most one empty line in a row."""
     kept: list[str] = []
     for line in lines:
         if line or (kept and kept[-1]):

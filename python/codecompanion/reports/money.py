@@ -1,4 +1,4 @@
-"""Words the cost of calls: an amount, "included in a plan", or the tokens if the price is unknown."""
+"""Formats the cost of calls: an amount, "included in a plan", or the token count if the price is unknown."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def net_text(usd: float) -> str:
 
 
 def known_usd(sums: Sums) -> float:
-    """Return the cost of calls as a sort key, or -1 if it is not known for all."""
+    """Return the cost of the calls as a sort key, or -1 unless it is known for all of them."""
     return sums.usd if sums.priced and not sums.unpriced else -1.0
 
 

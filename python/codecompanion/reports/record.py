@@ -44,7 +44,7 @@ class Call(msgspec.Struct):
 
     @property
     def estimated_tokens(self) -> int:
-        """Return the assumed prompt size of an answered call without reported usage; else 0."""
+        """Return the assumed prompt size of an answered call without reported usage, or 0 for other calls."""
         if self.reported or self.sent is None or self.ended is None or self.ended.result in ("failed", "stopped"):
             return 0
         return self.sent.estimated_tokens
@@ -57,12 +57,12 @@ class Call(msgspec.Struct):
 
     @property
     def is_included(self) -> bool:
-        """Return whether a subscription paid for all of it."""
+        """Return whether a subscription paid for the whole call."""
         return bool(self.reported) and all(report.included for report in self.reported)
 
     @property
     def is_local(self) -> bool:
-        """Return whether the user's own server answered all of it, at no price."""
+        """Return whether the user's own server answered the whole call, at no price."""
         return bool(self.reported) and all(report.local for report in self.reported)
 
     @property
@@ -81,7 +81,7 @@ Happening = Call | history.ViewChanged | history.ChangeUndone
 
 
 class Stretch(msgspec.Struct):
-    """A turn, or the events before the first one or `after` another (`number` 0, `follows` its number)."""
+    """A turn, or the events before the first turn or `after` another (`number` is 0, `follows` that turn's number)."""
 
     number: int = 0
     turn_id: str = ""
@@ -103,7 +103,7 @@ class Stretch(msgspec.Struct):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it has no events to report."""
+        """Return whether there are no events to report."""
         return not (self.calls or self.changes or self.failures or self.named)
 
 
@@ -216,7 +216,7 @@ class LogReader:
         self.order.append(call)
 
     def _call_of(self, report: history.UsageReported, ts: float) -> Call:
-        """Return the call that a report belongs to; a summary's is a separate call."""
+        """Return the call that a usage report belongs to; the report of a summary gets a separate call."""
         if report.request_id in self._by_id:
             return self._by_id[report.request_id]
         if report.message_id not in self._began and self._newest is not None and not self._newest.reported:

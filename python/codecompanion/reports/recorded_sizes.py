@@ -1,9 +1,9 @@
 """Derives the overhead of each request in a recorded session, and how the provider counts its messages.
 
 A recording contains messages, but each request also had a system prompt and tool schemas. If the provider's usage was
-recorded, its prompt sizes lie on a line over our estimates of the messages: the slope is the provider's counting, the
-rest is the overhead. Reading stops at the first prompt that shrank: by then the other program had removed content.
-Without usage, nothing is known and nothing is added.
+recorded, its prompt sizes are a linear function of our estimates of the messages: the slope is the provider's count per
+estimated token, the intercept is the overhead. Reading stops at the first prompt that shrank: by then the other program
+had removed content. Without usage, nothing is known and nothing is added.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import msgspec
 from codecompanion.model.messages import Message
 
 RATIOS = (0.5, 2.5)
-"""The valid range of ratios between a provider's count and an estimate; a count outside it is not for these
-messages."""
+"""The valid range of ratios between a provider's count and an estimate; a count outside this range does not belong to
+these messages.
+"""
 SHRUNK = 0.95
-"""Share of its predecessor's size below which a prompt has lost content; smaller differences are counting noise."""
+"""Share of the previous prompt's size below which a prompt has lost content; smaller differences are counting noise."""
 
 
 class RecordedSizes(msgspec.Struct, frozen=True):
-    """Sizes from a recording. `fixed`: tokens of system prompt and tool schemas. `ratio`: real per estimated token."""
+    """Sizes from a recording. `fixed`: tokens of system prompt and tool schemas. `ratio`: actual / estimated tokens."""
 
     fixed: int = 0
     ratio: float = 1.0
@@ -46,7 +47,7 @@ def find_sizes(messages: Sequence[Message]) -> RecordedSizes:
 
 
 def _reported(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
-    """Yield (estimated tokens of messages, prompt tokens) of each reported request up to the first that shrank."""
+    """Yield (estimated tokens of messages, prompt tokens) of each reported request until the first shrunken prompt."""
     estimated = largest = 0
     for message in messages:
         prompt = message.usage.prompt_tokens if message.role == "assistant" and message.usage else 0

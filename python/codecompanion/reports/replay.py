@@ -86,7 +86,7 @@ def read_recording(messages: Sequence[Message], counter: MessageCounter | None =
 
 
 def walk(recording: Recording, policy: Policy | None, window: int, cache: CacheKind) -> Figures:
-    """Return the figures of a session under a policy, None = no management."""
+    """Return the figures of a session under a policy, or without management if `policy` is None."""
     return sum(walk_requests(recording, policy, window, cache), Figures())
 
 
@@ -104,7 +104,7 @@ def walk_requests(recording: Recording, policy: Policy | None, window: int, cach
 
 
 def relative_cost(figures: Figures, unmanaged: Figures) -> float:
-    """Return the cost of requests that fit anyway, relative to no management; 1 if there are none."""
+    """Return the cost of the requests that fit without management, relative to that without it; 1 if there are none."""
     return figures.compared_cost / unmanaged.compared_cost if unmanaged.compared_cost else 1.0
 
 
@@ -122,7 +122,7 @@ class _Walker:
     def send(self, place: int, reply: Message, *, would_fit: bool) -> None:
         """Prepare the request that the reply answered, add its cost, then find faults and add theirs.
 
-        `would_fit`: it would fit even with all recorded messages before it.
+        `would_fit`: the request would fit even with all recorded messages before it.
         """
         now = self._asked_at(place, reply)
         sent, done = self._repaired() if self._policy is None else self._prepared(self._policy, now)
@@ -159,13 +159,13 @@ class _Walker:
         return self._request((*sent, *pair), now) + Figures(cost=written)
 
     def _call_of(self, source: Message, call_id: str) -> ToolCall:
-        """Return the call that provides the source's text: the recorded one, or a read of it."""
+        """Return the call that provides the source's text: the recorded call, or a new one that reads it."""
         calls = (call for message in self._recording.messages for call in message.tool_calls)
         found = next((call for call in calls if source.role == "tool" and call.id == source.tool_call_id), None)
         return ToolCall(call_id, found.name, found.arguments) if found else ToolCall(call_id, "read_file", "{}")
 
     def _asked_at(self, place: int, reply: Message) -> float:
-        """Return the time of the request: the time of the message before it, else of the reply."""
+        """Return the time of the request: that of the message before it, or else that of the reply."""
         before = self._recording.messages[place - 1].ts if place else 0.0
         return before or reply.ts
 
@@ -207,20 +207,20 @@ class _Walker:
         return self._counted(shaped.messages)
 
     def _kept_now(self) -> Kept:
-        """Return what earlier requests of this cycle left out or kept."""
+        """Return the parts that earlier requests of this cycle left out or kept."""
         if self.view.cycle != self._kept_cycle:
             self._kept, self._kept_cycle = Kept(), self.view.cycle
         return self._kept
 
     def _repaired(self) -> tuple[Messages, Figures]:
-        """Return the messages sent without management: every call with its result."""
+        """Return the messages sent without management, repaired so that every call has its result."""
         repair = repair_pairs(self.view.messages)
         if repair.changed:
             self.view = with_messages(self.view, self._counted(repair.messages))
         return self.view.messages, Figures()
 
     def _commit(self, prepared: Prepared) -> None:
-        """Apply the stages' changes to the view, one each."""
+        """Apply the changes to the view, one per stage."""
         current = self.view.messages
         if prepared.repair.changed:
             self.view = apply_change(self.view, repair_change(current, prepared.repair, self._new_id("repair")))
@@ -234,7 +234,7 @@ class _Walker:
         self.view = msgspec.structs.replace(self.view, messages=self._counted(self.view.messages))
 
     def _counted(self, messages: Messages) -> Messages:
-        """Return the messages with their sizes, which messages made by a strategy may lack."""
+        """Return the messages with their sizes, because messages made by a strategy may lack them."""
         if all(message.tokens for message in messages):
             return messages
         count = self._recording.counter.message

@@ -17,7 +17,7 @@ CHAT_KEY, TOTAL_KEY = "interactions.chat.opts.budget", "interactions.chat.opts.t
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """One budget and its spending. `warn_at`: 0..1 of `limit_usd`, 0 = no warning."""
+    """One budget and its spending. `warn_at`: the share (0..1) of `limit_usd` at which to warn, 0 = no warning."""
 
     scope: Literal["chat", "total"]
     limit_usd: float
@@ -68,7 +68,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def line(self) -> str:
-        """Return the line of `/cost`; "" without a limit, unless it adds a sum to the page."""
+        """Return the line for `/cost`, or "" without a limit, unless it adds a sum to the page."""
         name = "This chat" if self.scope == "chat" else "All chats"
         least = "at least " if self.unpriced else ""
         if not self.limit_usd:

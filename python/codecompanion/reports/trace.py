@@ -2,7 +2,7 @@
 
     title · Summary · Provider calls · Prompt assembly · Context and history · Retries and errors · Tools
 
-After the summary comes the gathered code, for turns that searched for some (R-268), and other attachments; at the end,
+After the summary come the gathered code, for turns that gathered any (R-268), and other attachments; at the end are the
 events before the next turn, if any.
 
 Without a number it shows the newest turn; a number out of range is an error that names the range.
@@ -39,7 +39,7 @@ from codecompanion.reports.record import Call, Record, Stretch
 
 EMPTY = "No turn yet: send a message first."
 _LAST = ("rendered_summary", "event_version", "artifact_version", "renderer_version", "schema", "version")
-"""Fields that are shown last because they say least."""
+"""Fields that are shown last because they are the least informative."""
 PARTS = {"prompt": "instructions", "conversation": "conversation", "tools": "tool schemas"}
 
 
@@ -47,7 +47,7 @@ def find_turn(record: Record, number: int | None = None) -> Stretch:
     """Return a turn by its number, by default the newest.
 
     Raises:
-        InputError: the turn does not exist; names the range.
+        InputError: the turn does not exist; the message names the range.
     """
     turns = record.turns
     if not turns:
@@ -280,7 +280,7 @@ def _summary_text(change: ViewChanged) -> Iterator[str]:
 
 
 def _prior_turns(record: Record, turn: Stretch, event: PolicyEvent) -> str:
-    """Return which earlier turns were sent with a turn, and which were not (R-330)."""
+    """Return in words how many earlier turns were sent with a turn, and which were left out (R-330)."""
     sent, raw, omitted = (event.fields.get(f"{name}prior_turns", 0) for name in ("", "raw_", "omitted_"))
     as_they_were = "" if raw == sent else f" ({raw} unchanged, {sent - raw} with placeholders)"
     said = f"{counted(sent, 'earlier turn')} sent{as_they_were}"

@@ -1,8 +1,8 @@
 """Chooses which part of the active file is sent as supporting material if the user did not name it (R-214).
 
-The part takes at most a quarter of a small budget and two fifths of a large one, and beside named files only the tokens
-they leave. A longer file is reduced to the definition around the cursor and definitions whose names match the question;
-failing that, to the lines around the cursor, or the start of the file.
+The part takes at most a quarter of a small budget and two fifths of a large one; if files are named, it takes only the
+tokens they leave. A longer file is reduced to the definition around the cursor and definitions whose names match the
+question; failing that, to the lines around the cursor, or the start of the file.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ SHARE_ABOVE, MAX_SHARE = 0.5, 0.4
 """Share of the budget above the first 8,000 tokens (a quarter of those is added), and maximum share of the total: 8,000
 of 20,000.
 
-Measured (bench_active_file) on 280 commits of eight repositories (four of them not used for fitting): share of the
+Measured (bench_active_file) on 280 commits of eight repositories (four of them not used for fitting): the share of
 changed functions that are shown, with a quarter of the budget → with 0.4. If the open file is one that the commit
-changes: at 4,000 tokens 0.689 → 0.698, at 20,000 0.814 → 0.837; if it is one that the previous commit changed: at 4,000
-0.503 → 0.497, at 20,000 0.686 → 0.695. Half of the budget is never better. On four repositories, without the open file:
-0.457 and 0.651, with a quarter 0.630 and 0.783.
+changes: at 4,000 tokens 0.689 → 0.698, at 20,000 0.814 → 0.837. If it is one that the previous commit changed: at 4,000
+0.503 → 0.497, at 20,000 0.686 → 0.695. Half of the budget is never better. On four repositories, the share is 0.457 and
+0.651 without the open file, and 0.630 and 0.783 with a quarter of the budget.
 """
 _MIN_TERM = 3
 _BODIES = frozenset({"function", "method", "macro", "class", "interface", "type"})
@@ -43,9 +43,9 @@ def active_room(budget_tokens: int, selected: Sequence[Snippet]) -> int:
 def active_pieces(
     whole: Snippet, definitions: Sequence[Definition], terms: Sequence[str], cursor: int, max_tokens: int
 ) -> list[Snippet]:
-    """Return the parts of the active file to send, in order, within `max_tokens`; [] = nothing fits.
+    """Return the parts of the active file to send, in order, within `max_tokens`; [] if nothing fits.
 
-    `terms`: words of the question, lower case; `cursor`: its line, 1-based, 0 = unknown.
+    `terms`: words of the question, lower case; `cursor`: the cursor's line, 1-based, 0 = unknown.
     """
     if whole.tokens <= max_tokens:
         return [whole]
@@ -79,7 +79,7 @@ def _places(definitions: Sequence[Definition], terms: Sequence[str], cursor: int
 
 
 def _around(whole: Snippet, lines: Sequence[str], cursor: int, max_tokens: int) -> Snippet | None:
-    """Return the lines around the cursor that fit, as many above as below; None = not even the cursor's line fits."""
+    """Return the lines around the cursor that fit, as many above as below; None if not even the cursor's line fits."""
     free = 4 * max_tokens - len(lines[cursor - 1])
     if free < 0:
         return None

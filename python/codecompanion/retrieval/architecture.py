@@ -18,7 +18,7 @@ MAX_MANIFEST_CHARS = 100_000
 
 
 def manifests_of(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the manifests at the root of a project; their text names the tools it uses."""
+    """Return the manifests at the root of a project; their text names the tools that the project uses."""
     known = package_table("retrieval/architecture.toml")["manifests"]
     return tuple(path for path in paths if path in known)
 

@@ -1,4 +1,4 @@
-"""Decides whether a message asks for something; only then the user sees that no code was added (R-201).
+"""Decides whether a message asks for something; only then is the user told that no code was added (R-201).
 
 "Thanks, that works" gets no code either, but no one expects any. The words are data (`asking.toml`). Pure.
 """

@@ -52,7 +52,7 @@ def assemble(
 
 
 def section_of(one: Snippet) -> str:
-    """Return text that is not lines of a file as it appears in the block, with its heading; "" for any other."""
+    """Return text that is not lines of a file as it appears in the block, with its heading; "" for other snippets."""
     title = TITLES.get(one.source, "")
     return f"\n\n## {title}\n\n{one.text}\n\n" if title and one.text.strip() else ""
 

@@ -11,7 +11,7 @@ from codecompanion.formats.regex import regex
 MAX_SHARE_OF_WINDOW = 0.25
 """Maximum share of the real context window for gathered code; the question, its history and the reply need the rest.
 
-A 4k window: 1,000 tokens of code. With 200k or more, only the table matters.
+A 4k window leaves 1,000 tokens for code; from 200k on, only the table matters.
 """
 _VENDORS = regex(r"^(?:[a-z-]{2,20}\.){1,2}(?=[a-z])", re.IGNORECASE)
 _SEPARATORS = str.maketrans("", "", "-_ ")
@@ -22,9 +22,9 @@ def token_budget(model: str, own: Mapping[str, int] | None = None, window: int =
 
     `window`: the model's context window in tokens, 0 = unknown. It is used if no row matches the model's name.
 
-    The longest row name that is a prefix of the model's name wins, even after a vendor (`openai/gpt-4o-mini` →
-    `gpt-4o`), or a region and a vendor as in Amazon's names (`us.anthropic.claude-…`). A user row called `default`
-    applies to all other models.
+    The longest row name that is a prefix of the model's name wins, even if the prefix follows a vendor
+    (`openai/gpt-4o-mini` → `gpt-4o`), or a region and a vendor as in Amazon's names (`us.anthropic.claude-…`). A user
+    row called `default` applies to all other models.
     """
     table = package_table("retrieval/budgets.toml")
     for rows in (own or {}, table["models"]):
@@ -37,7 +37,7 @@ def token_budget(model: str, own: Mapping[str, int] | None = None, window: int =
 
 
 def _named(model: str, rows: Mapping[str, int]) -> int:
-    """Return the value of the row with which the model's name begins, or 0."""
+    """Return the value of the row whose name is the longest prefix of the model's name, or 0."""
     short = model.rpartition("/")[2]
     names = (model, short, _VENDORS.sub("", short))
     return next((int(rows[found]) for name in names if (found := _longest(name, rows))), 0)

@@ -1,7 +1,7 @@
 """Fits the user's choices into the budget: named files, pins, the active file (R-213, R-248).
 
-No line is sent twice, however the choices overlap. Files that do not fit together share the budget evenly. A file that
-exceeds its share sends the parts that the question asks for first, then its beginning, truncated after a line.
+No line is sent twice, however the choices overlap. Files that do not fit together share the budget evenly. If a file
+exceeds its share, the parts that the question asks for are sent first, then its beginning, truncated after a line.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ Wanted = Mapping[str, Sequence[Snippet]]
 def wanted_parts(
     whole: Snippet, definitions: Sequence[Definition], found: Sequence[Snippet], terms: Collection[str]
 ) -> list[Snippet]:
-    """Return the parts of a file that the question asks for: definitions it names, then other parts `found` in it.
+    """Return the parts of a file that the question asks for: definitions it names, then other parts `found` there.
 
-    `terms`: words of the question, lower case. A file without a grammar is scanned for lines that define one of them.
+    `terms`: words of the question, lower case. A file without a grammar is scanned for lines that define one of the
+    terms.
     """
     names = {term for term in terms if len(term) >= _MIN_NAME}
     lines = split_lines(whole.text)
@@ -99,7 +100,7 @@ class _Group:
         self.size = _size(self.parts)
 
     def in_room(self, max_tokens: int) -> list[Snippet]:
-        """Return the parts that fit: all, or first those the question asks for, then the beginning."""
+        """Return the parts that fit: all of them, or first those that the question asks for, then the beginning."""
         if self.size <= max_tokens:
             return list(self.parts)
         taken, kept, left = set[int](), list[Snippet](), max_tokens
@@ -134,7 +135,7 @@ def without_shared_lines(chosen: Sequence[Snippet]) -> list[Snippet]:
 
 
 def by_path(chosen: Sequence[Snippet]) -> dict[str, list[Snippet]]:
-    """Return the snippets of each file, files in their original order."""
+    """Return the snippets grouped by path, with the files in their original order."""
     found = dict[str, list[Snippet]]()
     for one in chosen:
         found.setdefault(one.path, []).append(one)

@@ -1,7 +1,7 @@
 """Classifies whether a question is about the project, and its topics, by a model's reply or by words (R-204 … R-211).
 
-The words are ours (`question_words.toml`). Only the two ends of a long question are read: a pasted log in between says
-little about the question.
+The words are ours (`question_words.toml`). Only the two ends of a long question are read: a pasted log between them
+says little about the question.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _most(counted: dict[str, int]) -> tuple[str, ...]:
 
 
 def classification_of_reply(reply: str) -> Classification | None:
-    """Return the classification in a model's reply; None if it is not valid (R-205), so that the words decide."""
+    """Return the classification in a model's reply, or None if it is invalid (R-205); the words then decide."""
     value = json_of_reply(reply)
     if not isinstance(value, dict) or not isinstance(value.get("isCodebaseRelated"), bool):
         return None

@@ -1,4 +1,4 @@
-"""Composes the gathered code from all results, with a map and no line twice (R-247 … R-252).
+"""Composes the gathered code from all results, with a map and without repeated lines (R-247 … R-252).
 
 Additions to the document's selection: lines that another snippet shows are left out, an active file that the user did
 not name takes a limited part of the budget (`active_file`), named files may exceed the budget for automatic snippets,
@@ -39,7 +39,7 @@ TAKEN_OUT = "you removed it"
 ADDED_SHARE = 0.5
 """Share of the budget for automatic snippets when named files fill the budget."""
 MAX_BESIDE_SHARE = 0.25
-"""Share of the whole block for architecture, team and memories together."""
+"""Maximum share of the whole block for architecture, team and memories together."""
 AGREEMENT = 0.05
 """Score bonus for a snippet found by two gatherers."""
 _NOTE_CHARS = 100
@@ -47,7 +47,7 @@ _NOTE_CHARS = 100
 _MAP_TITLE_TOKENS = 20
 _TRIES = 4
 _SURE_SHARE = 0.8
-"""Share of the room below which code always fits, headings and notes included."""
+"""Share of the room below which code always fits, including headings and notes."""
 
 Definitions = Callable[[str], Sequence[Definition]]
 """A function that returns the definitions in a file, for the map."""
@@ -79,12 +79,12 @@ def compose(
 ) -> Composed:
     """Return the gathered code for the model.
 
-    `beside`: architecture, team and memories as rendered; `parts`: the parts to include. The whole text, headings
-    included, fits into the budget plus its own introduction, and into `max_tokens` (0 = no further limit). `left_out`:
-    (path, first line) of snippets the user excluded. `named_tokens`: how far the budget grows for files the user named,
-    0 = not at all. `terms` (words of the question) and `cursor` (line, 0 = unknown) select the part of the active file;
-    the terms also decide which of the shortest snippets to keep, None = all. Code that is unchanged `above` is only
-    mentioned by name. `max_file_tokens`: limit for one file the user named, 0 = no limit.
+    `beside`: architecture, team and memories as rendered; `parts`: the parts to include. The whole text, including
+    headings, fits into the budget plus its own introduction, and into `max_tokens` (0 = no further limit). `left_out`:
+    (path, first line) of snippets the user excluded. `named_tokens`: the limit up to which the budget may grow for
+    files the user named, 0 = no growth. `terms` (words of the question) and `cursor` (line, 0 = unknown) select the
+    part of the active file; the terms also decide which of the shortest snippets to keep (None = all). Code that is
+    unchanged `above` is only mentioned by name. `max_file_tokens`: limit for one file the user named, 0 = no limit.
     """
     taken_out = [one for one in found if (one.path, one.start) in left_out]
     candidates = [one for one in found if (one.path, one.start) not in left_out]
@@ -144,14 +144,14 @@ def _both(one: Snippet, other: Snippet) -> Snippet:
 
 
 def _with_named(found: Sequence[Snippet], budget: int, named_tokens: int, above: Above) -> int:
-    """Return the budget with room for the files the user named, plus half the budget beside them (R-213, R-248)."""
+    """Return the budget with room for the files the user named, plus half the budget for other code (R-213, R-248)."""
     named = _to_send([one for one in found if one.is_selected and one.source != "active"], above)
     need = sum(one.tokens + chars_to_tokens(frame_chars(one)) for one in named)
     return max(budget, min(named_tokens, need + int(budget * ADDED_SHARE))) if named else budget
 
 
 def _to_send(found: Sequence[Snippet], above: Above) -> list[Snippet]:
-    """Return the parts that the model does not see already."""
+    """Return the parts that the model cannot already see."""
     return [part for one in found for part in split_seen(one, above)[0]]
 
 

@@ -17,14 +17,14 @@ from codecompanion.retrieval.search.common_files import BROAD_PHRASE, BROAD_WORD
 ENOUGH = 0.5
 """Share of the weight of all distinctive words that one piece of code must contain to be a hit."""
 LOOKED_AT = 20
-"""How many of the best pieces are checked."""
+"""Number of best pieces to check."""
 
 Rarity = Callable[[str], float]
-"""A function from a word to its weight: rare words say more about where an answer is."""
+"""A function that returns the weight of a word: rare words say more about where an answer is."""
 
 
 def own_words(question: str) -> tuple[str, ...]:
-    """Return the words that carry a question's topic, in the index's form; () = none."""
+    """Return the words that carry a question's topic, in the index's form; () if there are none."""
     text = question.lower().replace(BROAD_PHRASE, " ")
     left_out = question_words()["asking"] | question_words()["kinds_of_code"]
     words = read_question(text).words
@@ -38,7 +38,7 @@ def same_rarity(word: str) -> float:
 
 
 def has_hit(words: Sequence[str], pieces: Iterable[str], weight: Rarity = same_rarity) -> bool:
-    """Return whether one of the pieces contains the distinctive words of a question, or the weightiest of them."""
+    """Return whether any piece contains enough of a question's distinctive words, by weight."""
     weights = {_root(word): weight(word) for word in words}
     needed = ENOUGH * sum(weights.values())
     return bool(weights) and any(_weight_in(piece, weights) >= needed for piece in pieces)
@@ -52,10 +52,10 @@ def wants_common(
     beside_hits: bool = True,
     weight: Callable[[], Rarity] = lambda: same_rarity,
 ) -> bool:
-    """Return whether common project files follow the results: `pieces` of text, best first.
+    """Return whether common project files follow the results, which are `pieces` of text, best first.
 
-    `is_about_whole`: the caller knows that the question is broad. `beside_hits`: even if the question's distinctive
-    words have hits. `weight` is called only if needed.
+    `is_about_whole`: the caller knows that the question is broad. `beside_hits`: the files follow even if the
+    question's distinctive words have hits. `weight` is called only if needed.
     """
     if not pieces:
         return True

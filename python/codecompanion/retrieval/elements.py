@@ -38,15 +38,16 @@ _TYPES: dict[str, ElementType] = {
 }
 _LIMITS = ((50, 5, 0, False), (200, 10, 100, False), (500, 15, 75, True))
 _LAST_LIMIT = (20, 50, True)
-"""A row of `_LIMITS` applies below its number of elements, this one above all: minimum points, maximum elements (0 =
-all), and whether only outer elements with a term in the name count."""
+"""The limits for more elements than any row of `_LIMITS` covers (each row applies below its number of elements):
+minimum points, maximum elements (0 = all), and whether only outer elements with a term in the name count.
+"""
 _FULL_POINTS = 60.0
 """Points that give the highest score of a snippet the user did not choose."""
 MAX_OTHER_LINES = 20
 
 
 class Element(msgspec.Struct, frozen=True, kw_only=True):
-    """A definition with a term, or a line with one in a file without definitions. `start`, `end`: 1-based."""
+    """A definition that contains a term or, in a file without definitions, such a line. `start`, `end`: 1-based."""
 
     path: str
     type: ElementType
@@ -165,7 +166,7 @@ def _hits(text: str, terms: Sequence[str]) -> frozenset[str]:
 
 
 def _starts_by_parent(definitions: Sequence[Definition]) -> dict[str, list[int]]:
-    """Return the first lines of the definitions inside each parent, by its name, in order."""
+    """Return the first lines of the definitions inside each parent, by the parent's name, in order."""
     starts = dict[str, list[int]]()
     for one in definitions:
         starts.setdefault(one.parent, []).append(one.start)
@@ -179,7 +180,7 @@ def _children(definition: Definition, starts: Mapping[str, Sequence[int]]) -> in
 
 
 def _without_children(elements: Sequence[Element]) -> list[Element]:
-    """Return the elements that are not inside another."""
+    """Return the elements that are not inside another element."""
     by_file = dict[str, list[Element]]()
     for one in elements:
         by_file.setdefault(one.path, []).append(one)

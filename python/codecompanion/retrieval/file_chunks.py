@@ -1,7 +1,7 @@
 """Splits a file into chunks for the index: definitions if the file was parsed, else blocks of paragraphs (R-239).
 
 A definition that fits is one chunk. A larger one is split at the definitions inside it; the lines between them, and
-definitions without inner ones, are split at empty lines. A piece that does not start its definition begins with the
+definitions without inner ones, are split at empty lines. A chunk that does not start its definition begins with the
 enclosing signatures (the class line above a method), so that its text shows its context; `start` and `end` do not
 include these. No line is in two chunks; lines without content (`end`, braces) may be in none.
 """
@@ -27,7 +27,10 @@ _Kind = DefinitionKind | Literal["block", "file"]
 
 
 class _Unit(msgspec.Struct, frozen=True):
-    """Lines that belong together. `around`: the enclosing signatures, which precede any piece but the first."""
+    """Lines that belong together.
+
+    `around`: the enclosing signatures, put before every part of the unit except the first.
+    """
 
     start: int
     end: int
@@ -38,7 +41,7 @@ class _Unit(msgspec.Struct, frozen=True):
 
 
 def chunk_file(path: str, text: str, parsed: ParsedFile) -> list[CodeChunk]:
-    """Return the chunks of a file in order; none if no line contains a word."""
+    """Return the chunks of a file in order; an empty list if no line contains a word."""
     lines = text.split("\n")
     whole = _Unit(1, len(lines), kind="block" if parsed.definitions else "file")
     if parsed.definitions:
@@ -84,7 +87,7 @@ def _split_at(outer: _Unit, inside: Sequence[_Unit], lines: list[str]) -> Iterat
 
 
 def _piece(unit: _Unit, inside: Sequence[_Unit], lines: list[str]) -> Iterator[_Unit]:
-    """Yield the whole unit if it fits, else its pieces."""
+    """Yield the whole unit if it fits into a chunk, otherwise its parts."""
     if _fits(unit, lines):
         yield unit
     elif inside:
@@ -94,13 +97,16 @@ def _piece(unit: _Unit, inside: Sequence[_Unit], lines: list[str]) -> Iterator[_
 
 
 def _between(outer: _Unit, start: int, end: int) -> _Unit:
-    """Return the lines of `outer` between inner units; the first lines of `outer` need no signature before them."""
+    """Return the given lines of `outer` as a unit.
+
+    Unless it includes the first line of `outer`, the signature of `outer` precedes it.
+    """
     around = outer.around if start == outer.start or not outer.signature else (*outer.around, outer.signature)
     return _Unit(start, end, outer.symbol, outer.kind, "" if start > outer.start else outer.signature, around)
 
 
 def _paragraphs(unit: _Unit, lines: list[str]) -> Iterator[_Unit]:
-    """Yield the unit in pieces that fit, split at empty lines, preferably the least indented."""
+    """Yield chunk-sized parts of the unit, split at empty lines, preferably before the least indented code."""
     start = unit.start
     while start <= unit.end:
         end = _end_of_piece(start, unit.end, lines)
@@ -109,7 +115,7 @@ def _paragraphs(unit: _Unit, lines: list[str]) -> Iterator[_Unit]:
 
 
 def _end_of_piece(start: int, last: int, lines: list[str]) -> int:
-    """Return the last line of the piece that begins at `start`; a single line may be longer than a piece."""
+    """Return the last line of the part that begins at `start`; a single line may exceed the maximum size."""
     chars, end = 0, start - 1
     while end < last and end - start + 1 < MAX_LINES:
         chars += len(lines[end]) + 1
@@ -136,7 +142,7 @@ def _fits(unit: _Unit, lines: list[str]) -> bool:
 
 
 def _chunk(path: str, unit: _Unit, lines: list[str]) -> CodeChunk | None:
-    """Return the chunk of a piece without surrounding empty lines, or None if nothing else is in it."""
+    """Return a unit as a chunk without surrounding empty lines, or None if it has no content."""
     start, end = unit.start, unit.end
     while start <= end and not lines[start - 1].strip():
         start += 1

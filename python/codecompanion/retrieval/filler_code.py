@@ -1,7 +1,7 @@
-"""Detects code that is not worth its room: fillers, and repeats of code that is shown.
+"""Detects code that is not worth including: fillers, and code that repeats other code in its file.
 
-A client with `get`, `options`, `head`, `delete` in a synchronous and an asynchronous class repeats one idea eight
-times. One copy is enough, and different code follows it.
+A client that has `get`, `options`, `head` and `delete` in a synchronous and an asynchronous class repeats the same idea
+eight times. One copy is enough; the room goes to different code.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ FILLER = "it is too short to be useful"
 NOT_WORTH_IT = "better code is already above"
 MIN_LINES, MIN_TOKENS = 3, 15
 SAME = 0.8
-"""Share of common words (of all words of two pieces) above which one piece repeats the other."""
+"""Minimum share of common words, relative to all words of two snippets, at which one snippet repeats the other."""
 REPEATED_SCORE = 0.8
-"""Factor for the score of a piece that repeats a better one of its file."""
+"""Factor applied to the score of a snippet that repeats a better one in its file."""
 _MIN_WORDS = 12
-"""Minimum words of a piece to compare: shorter functions are all alike."""
+"""Minimum number of different words for comparing a snippet: shorter functions are all alike."""
 _AUTOMATIC = frozenset({"ast", "search"})
 _WORD = regex(r"[a-z0-9_]+")
 
@@ -30,10 +30,10 @@ _WORD = regex(r"[a-z0-9_]+")
 def is_filler(snippet: Snippet, terms: Collection[str], *, is_piece: bool = False) -> bool:
     """Return whether to drop a snippet of the AST search or the index because it is useless by itself.
 
-    It has fewer than three lines and fewer than 15 tokens, and one of three conditions applies: it is the rest of a
-    larger snippet (`is_piece`); it has no name; it is a class whose name is not one of the `terms` (words of the
-    question, lower case). Every other definition stays, however short, and so do the user's choices and other
-    gatherers' results. Stricter rules lost one changed function in twenty (bench_gather, click).
+    Such a snippet has fewer than three lines and fewer than 15 tokens, and one of three conditions applies: it is the
+    rest of a larger snippet (`is_piece`); it has no name; it is a class whose name is not one of the `terms` (words of
+    the question, lower case). All other definitions are kept, however short, as are the user's choices and the results
+    of other gatherers. Stricter rules lost one changed function in twenty (bench_gather, click).
     """
     if snippet.source not in _AUTOMATIC or snippet.is_selected:
         return False

@@ -1,9 +1,12 @@
-"""Reads the stages from a question to its code, as tables: `gather_pipelines/document.toml` and `ranked.toml`.
+"""Reads the gather pipelines: the stages that lead from a question to its code.
 
-The document's pipeline is the first (R-201 … R-252); the default is the second. A stage is a word (`use`) with
-parameters. The table marks additions to the document: `ours = "…"` at a stage, `ours = { parameter = "…" }` at a
-parameter of one of the document's stages. `document = { parameter = … }` gives the document's value: with it,
-`document.toml` is the third pipeline, `document strict`. `session/gather/gather_code.py` runs the stages.
+They are `gather_pipelines/document.toml` and `ranked.toml`.
+
+The first table is the document's pipeline (R-201 … R-252); the second is the default. A stage is a name (`use`) with
+parameters. The tables mark our additions to the document: `ours = "…"` in an added stage, `ours = { parameter = "…" }`
+for a changed parameter of one of the document's stages. `document = { parameter = … }` gives the document's value of
+that parameter, so that `document.toml` also yields the third pipeline, `document strict`.
+`session/gather/gather_code.py` runs the stages.
 """
 
 from __future__ import annotations
@@ -31,9 +34,9 @@ Part = Literal["code", "map", "architecture", "team", "memory", "format"]
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="use"):
-    """Fields of every stage. `ours`: why the document does not have it, or which parameters, by name.
+    """The fields of every stage. `ours`: why the stage is not in the document, or parameter → why its value differs.
 
-    `document`: the document's values for our parameters; `instead`: the document's stages that it replaces.
+    `document`: the document's values for our parameters; `instead`: the document's stages that this stage replaces.
     """
 
     ours: str | dict[str, str] = ""
@@ -58,16 +61,16 @@ class ReadNamedFiles(Stage, frozen=True, tag="read_named_files"):
 
 
 class FindTerms(Stage, frozen=True, tag="find_terms"):
-    """Finds the terms to search for; `searched`: how many of a model's terms to use."""
+    """Finds the search terms. `searched`: how many of a model's terms to use."""
 
     searched: int
 
 
 class SearchDefinitions(Stage, frozen=True, tag="search_definitions"):
-    """Finds definitions with a term, in files with a term.
+    """Finds definitions that contain a search term, in files that contain one.
 
-    `files`: "unanswered" = only if the index is incomplete or finds nothing, starting with the files it found.
-    `max_files`: 0 = all of them; `weight`: the weight of their scores relative to those of the search.
+    `files`: "unanswered" = search only if the index is incomplete or finds nothing, starting with the files that the
+    index found. `max_files`: 0 = all files; `weight`: the weight of these scores relative to those of the index search.
     """
 
     files: Literal["with_terms", "unanswered"]
@@ -76,20 +79,23 @@ class SearchDefinitions(Stage, frozen=True, tag="search_definitions"):
 
 
 class SearchCascade(Stage, frozen=True, tag="search_cascade"):
-    """Runs the document's search tiers, starting at `first`; each is tried if the one before fails or finds nothing."""
+    """Runs the document's search tiers, starting with `first`.
+
+    If a tier fails or finds nothing, the next one is tried.
+    """
 
     first: SearchTier
 
 
 class SearchRanked(Stage, frozen=True, tag="search_ranked"):
-    """Runs the joined ranking: `max_files` files with at most `per_file` places each."""
+    """Runs the joined ranking, returning at most `max_files` files with at most `per_file` places each."""
 
     max_files: int
     per_file: int
 
 
 class AppendCommonFiles(Stage, frozen=True, tag="append_common_files"):
-    """Appends common project files, up to `share` of the budget; `beside_hits`: even if there are hits.
+    """Appends common project files, up to `share` of the budget. `beside_hits`: even if the search found something.
 
     `every_manifest`: include manifests that the document does not name.
     """
@@ -100,19 +106,19 @@ class AppendCommonFiles(Stage, frozen=True, tag="append_common_files"):
 
 
 class KeepFirstOfFile(Stage, frozen=True, tag="keep_first_of_file"):
-    """Keeps the first result of each file, at most `most`."""
+    """Keeps only the first result of each file, and at most `most` results."""
 
     most: int
 
 
 class ReadTexts(Stage, frozen=True, tag="read_texts"):
-    """Reads text other than code."""
+    """Reads text other than code, from the sources in `of`."""
 
     of: tuple[Literal["architecture", "team", "memory"], ...]
 
 
 class JoinPlaces(Stage, frozen=True, tag="join_places"):
-    """Merges the snippets of a place that two gatherers found."""
+    """Merges snippets of the same place that were found by two gatherers."""
 
 
 class DemoteRepeats(Stage, frozen=True, tag="demote_repeats"):
@@ -120,11 +126,11 @@ class DemoteRepeats(Stage, frozen=True, tag="demote_repeats"):
 
 
 class ScoreDensity(Stage, frozen=True, tag="score_density"):
-    """Scores by keyword density."""
+    """Scores snippets by keyword density."""
 
 
 class TakeStructures(Stage, frozen=True, tag="take_structures"):
-    """Takes the structures that patterns find in the places of the search.
+    """Extracts the structures that patterns find in the search results.
 
     `until_next`: a structure ends before the next one, not only after 30 lines; `indented`: lines may be indented.
     """
@@ -134,17 +140,20 @@ class TakeStructures(Stage, frozen=True, tag="take_structures"):
 
 
 class FillBudget(Stage, frozen=True, tag="fill_budget"):
-    """Makes the document's greedy choice; `cut_named`: truncate a named file that does not fit, not drop it."""
+    """Fills the budget with the document's greedy selection.
+
+    `cut_named`: truncate a named file that does not fit instead of dropping it.
+    """
 
     cut_named: bool
 
 
 class FillBudgetOnce(Stage, frozen=True, tag="fill_budget_once"):
-    """Makes a greedy choice that shows no line twice."""
+    """Fills the budget with a greedy selection that never shows a line twice."""
 
 
 class Assemble(Stage, frozen=True, tag="assemble"):
-    """Assembles the block before the question from these parts, in order."""
+    """Assembles the context block that precedes the question from these parts, in order."""
 
     parts: tuple[Part, ...]
 
@@ -185,7 +194,7 @@ _ONE_OF: tuple[tuple[type[Stage], ...], ...] = (
     *((Classify,), (ReadNamedFiles,), (FindTerms,), (SearchCascade, SearchRanked)),
     *((FillBudget, FillBudgetOnce), (Assemble,)),
 )
-"""Rows of stages of which a pipeline must have exactly one."""
+"""Groups of stages; a pipeline must have exactly one stage of each group."""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -194,24 +203,24 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GatherPipeline(msgspec.Struct, frozen=True):
-    """A pipeline: its stages, each at most once."""
+    """A gather pipeline: a sequence of stages, each of which occurs at most once."""
 
     name: str
     description: str
     stages: tuple[AnyStage, ...]
 
     def find(self, kind: type[S]) -> S | None:
-        """Return the stage of a type, or None if the pipeline does not have it."""
+        """Return the stage of the given type, or None if the pipeline does not have it."""
         return next((stage for stage in self.stages if isinstance(stage, kind)), None)
 
     def stage(self, kind: type[S]) -> S:
-        """Return the stage of a type that every pipeline has."""
+        """Return the stage of the given type, which every pipeline has."""
         found = self.find(kind)
         assert found is not None, f"{self.name} without {kind.__name__}"  # noqa: S101  checked when it was read
         return found
 
     def deviations(self) -> tuple[Deviation, ...]:
-        """Return the deviations from the document, in the order of the table."""
+        """Return the pipeline's deviations from the document, in the order of the table."""
         return tuple(self._deviations())
 
     def _deviations(self) -> Iterator[Deviation]:
@@ -239,7 +248,7 @@ def _table_of(name: PipelineName) -> Mapping[str, Any]:
 
 
 def _without_ours(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the document's table with the document's values in place of our own."""
+    """Return the document's table without our stages, and with the document's values instead of our own."""
     stages = []
     for stage in table["stage"]:
         kept = {name: value for name, value in stage.items() if name not in ("ours", "document")}
@@ -248,10 +257,10 @@ def _without_ours(table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def pipeline_from_table(table: Mapping[str, Any], name: str) -> GatherPipeline:
-    """Return the pipeline a table describes.
+    """Return the pipeline that a table describes.
 
     Raises:
-        ConfigError: an unknown word or key, a wrong type, an invalid order; names the key.
+        ConfigError: an unknown stage or key, a wrong type, or an invalid order; the error names the key.
     """
     try:
         read = typed.convert(table, _Table)
@@ -289,7 +298,7 @@ def parameters_of(stage: Stage) -> tuple[str, ...]:
 
 
 def word_of(stage: Stage) -> str:
-    """Return the name of a stage in tables (`use`)."""
+    """Return the name of a stage as written in the tables (`use`)."""
     return _word(type(stage))
 
 

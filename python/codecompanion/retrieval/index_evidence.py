@@ -1,10 +1,10 @@
-"""Decides whether a question is about the project, by the evidence in the project's index (R-207, as decided).
+"""Decides whether a question is about the project, using evidence from the project's index (R-207, as decided).
 
-The signals: how much more common its words are here than elsewhere (for the most and the least telling word, and for
-names of definitions); pairs of words that are adjacent here; words and forms typical of questions about projects rather
-than general ones; languages and systems that the project hardly uses. A question with specific hits is about the
-project; a question without them is not, unless it names the project, which makes it broad. Tables and weights are
-fitted (bench/fit_evidence.py).
+The signals: how much more common the question's words are here than elsewhere (for the most and the least distinctive
+word, and for names of definitions); pairs of words that are adjacent here; words and forms typical of questions about
+projects rather than general ones; languages and systems that the project hardly uses. If these make it likely enough
+that a question is about the project, it counts as such; otherwise it does not, unless it names the project, which makes
+it a broad question. Tables and weights are fitted (bench/fit_evidence.py).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from codecompanion.retrieval.ranking.tables import question_words
 from codecompanion.retrieval.search.full_text_query import MAX_QUERY_CHARS
 
 MIN_SHARE = 0.001
-"""Assumed share of a word that is not in the table."""
+"""Assumed share of a word that is not in the tables."""
 SHARE_IN_NAMES = 0.15
-"""Assumed share of the chunks with a word that have it in the name of their definition."""
+"""Assumed share of the chunks containing a word that have it in the name of their definition."""
 MIN_NAME = 4
-"""Minimum length of a folder's name; shorter names are matched by chance."""
+"""Minimum length of a folder name to match; shorter names match by chance."""
 _MIN_PIECES = 1_000
-"""Minimum project size assumed for a word that the project lacks, in chunks."""
+"""Minimum project size, in chunks, that is assumed for a word the project does not contain."""
 _MAX_LOG = 4.0
 _FOREIGN = 0.02
-"""Share of the chunks below which a named technology is foreign to the project."""
+"""Share of chunks below which a technology named in the question counts as foreign to the project."""
 _CERTAIN = 0.95
 _HIGH, _MEDIUM = 0.9, 0.7
 MIN_WORDS, MIN_CHARACTERS = 3, 4
@@ -56,9 +56,10 @@ _NAMES_PROJECT = regex(
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The index's evidence for a question.
 
-    `pieces`: all chunks; `with_word`, `with_pair`, `with_name`: word or pair → chunks that contain it (`with_name`: in
-    the name of their definition); `has_file`: a file that the question names exists; `has_definition`: a definition of
-    a name that the question writes as code exists; `name`: the name of the project's folder.
+    `pieces`: number of chunks in the index; `with_word`, `with_pair`, `with_name`: word or pair → number of chunks that
+    contain it (`with_name`: in the name of their definition); `has_file`: a file named in the question exists;
+    `has_definition`: a name written as code in the question is defined in the project; `name`: the name of the
+    project's folder.
     """
 
     pieces: int
@@ -87,11 +88,11 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WordTables(msgspec.Struct, frozen=True):
-    """The tables of how common words are, by stem.
+    """Tables of word frequencies, by stem.
 
-    `shares`: the share of all pieces of code and documentation, or of general questions, that contain a word, whichever
-    is larger; `wording`: log of how much more common it is in questions about projects than in general ones.
-    `forms`: form of a question → log-odds it adds to a question being about a project, "" → the constant.
+    `shares`: the share of chunks of code and documentation, or of general questions, that contain a word, whichever is
+    larger; `wording`: log of how much more common the word is in questions about projects than in general ones.
+    `forms`: form of a question → log-odds that it adds to the question being about a project; "" → the constant.
     """
 
     shares: Mapping[str, float]
@@ -105,12 +106,12 @@ def read_for_evidence(text: str) -> Question:
 
 
 def telling_words(question: Question) -> tuple[str, ...]:
-    """Return the words that carry a question's topic; () = none ("hello", even if it occurs in code)."""
+    """Return the words that convey a question's topic; () if there are none ("hello", even if it occurs in code)."""
     return tuple(word for word in question.words if word not in question_words()["asking"] | small_talk())
 
 
 def classify_by_index(text: str, evidence: Evidence) -> Classification:
-    """Return the index's classification of a question, with the likelihood that it is about the project."""
+    """Classify a question by the index's evidence; the result includes the likelihood that it is about the project."""
     likely = likelihood(read_for_evidence(text), evidence)
     if likely >= _table().limit:
         return _about(text, likely, "specific")
@@ -120,7 +121,7 @@ def classify_by_index(text: str, evidence: Evidence) -> Classification:
 
 
 def likelihood(question: Question, evidence: Evidence) -> float:
-    """Return the likelihood that a question is about the project, 0..1; 0 for a question without a telling word."""
+    """Return the likelihood that a question is about the project, 0..1; 0 if none of its words conveys a topic."""
     if evidence.has_file or evidence.has_definition:
         return _CERTAIN
     signals = signals_of(question, evidence, word_tables())
@@ -132,9 +133,10 @@ def likelihood(question: Question, evidence: Evidence) -> float:
 
 
 def signals_of(question: Question, evidence: Evidence, tables: WordTables) -> dict[str, float] | None:
-    """Return signal → value, as used to fit the weights; None for a question without a telling word.
+    """Return signal → value, as used to fit the weights; None for a question without a word that conveys its topic.
 
-    If most words of a question are in no table, as in a German one, words that the project lacks carry no evidence.
+    If most words of a question are in no table, as in a German question, words that the project lacks do not count as
+    evidence.
     """
     words, asked = telling_words(question), _stems(question.text)
     is_unknown = _is_unknown(asked, tables)
@@ -158,7 +160,7 @@ def signals_of(question: Question, evidence: Evidence, tables: WordTables) -> di
 
 
 def form_score(text: str, forms: Mapping[str, float]) -> float:
-    """Return the log-odds, given the form of a question, that it is about a project."""
+    """Return the log-odds that a question is about a project, judged by its form."""
     return forms.get("", 0.0) + sum(forms.get(form, 0.0) for form in forms_of(text))
 
 
@@ -169,7 +171,11 @@ def _many_foreign(question: Question, evidence: Evidence) -> int:
 
 
 def may_ask_in_other_language(text: str) -> bool:
-    """Return whether a question has three words or four unspaced characters, most of which are in no table."""
+    """Return whether a question may be in another language.
+
+    It must have at least three words, or four characters of a script without spaces, and most of its words must be in
+    no table.
+    """
     asked = _stems(_BETWEEN_SCRIPTS.sub(" ", text[:MAX_QUERY_CHARS]))
     is_long = len(asked) >= MIN_WORDS or len(_WITHOUT_SPACES.findall(text)) >= MIN_CHARACTERS
     return is_long and _is_unknown(asked, word_tables())
@@ -186,7 +192,10 @@ def _is_unknown(asked: Sequence[str], tables: WordTables) -> bool:
 def _logs(
     words: Sequence[str], usual: Sequence[float], found: Mapping[str, int], least: float, pieces: int
 ) -> list[float]:
-    """Return for each word the log of its share here over its usual one; `least`: the count assumed instead of 0."""
+    """Return, for each word, the log of its share in the project over its usual share.
+
+    `least`: the count used instead of 0.
+    """
     logs = list[float]()
     for word, share in zip(words, usual, strict=True):
         there = found.get(word, 0)
@@ -196,7 +205,7 @@ def _logs(
 
 
 def share_at_large(word: str) -> float:
-    """Return the share of all pieces of code and documentation, or of general questions, that contain a word."""
+    """Return a word's general share: in code and documentation, or in general questions, whichever is larger."""
     return word_tables().shares.get(stem(word), MIN_SHARE)
 
 
@@ -229,7 +238,7 @@ def _table() -> _Table:
 
 @cache
 def word_tables() -> WordTables:
-    """Return the package's word tables."""
+    """Return the word tables shipped with the package."""
     rows = package_table("retrieval/word_shares.toml")
     forms = {
         form: float(row["log"])

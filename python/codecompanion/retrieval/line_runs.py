@@ -1,6 +1,6 @@
-"""Computes runs of lines, for partly shown or wanted snippets, and for places in a file.
+"""Computes runs of lines: for snippets that are only partly shown or needed, and for places in a file.
 
-Lines are 1-based, both ends included.
+Line numbers are 1-based; both ends are included.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def numbered_lines(one: Snippet) -> list[tuple[int, str]]:
 
 
 def part_of(one: Snippet, taken: Sequence[tuple[int, str]]) -> Snippet | None:
-    """Return these lines of a snippet without blank ones at either end, or None if no content remains."""
+    """Return the given lines of a snippet without blank lines at either end, or None if no content remains."""
     says = [place for place, (_, line) in enumerate(taken) if line.strip()]
     if not any(map(str.isalnum, "".join(taken[place][1] for place in says))):
         return None
@@ -32,7 +32,7 @@ def part_of(one: Snippet, taken: Sequence[tuple[int, str]]) -> Snippet | None:
 
 
 def runs_of(one: Snippet, numbers: Collection[int]) -> list[Snippet]:
-    """Return the runs of these lines of a snippet, if they have content."""
+    """Return the runs of the given lines in a snippet, without runs that have no content."""
     if all(number in numbers for number in range(one.start, one.end + 1)):
         return [one]
     runs = groupby(numbered_lines(one), lambda pair: pair[0] in numbers)
@@ -40,13 +40,13 @@ def runs_of(one: Snippet, numbers: Collection[int]) -> list[Snippet]:
 
 
 def not_shown(one: Snippet, shown: set[int]) -> list[Snippet]:
-    """Return the runs of a snippet's lines that are not shown and have content."""
+    """Return the runs of a snippet's lines that are not shown yet, without runs that have no content."""
     own = range(one.start, one.end + 1)
     return [one] if shown.isdisjoint(own) else runs_of(one, set(own) - shown)
 
 
 def joined_runs(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return runs of lines from top to bottom, adjacent ones joined."""
+    """Return line ranges from top to bottom; overlapping and adjacent ranges are merged."""
     joined = list[tuple[int, int]]()
     for start, end in sorted(runs):
         if joined and start <= joined[-1][1] + 1:

@@ -1,7 +1,7 @@
 """Finds mentions in the text of a message: `#{codebase}`, and files by `@path` (R-213).
 
-The message is sent as typed. Fenced code and text between backticks mention nothing: a pasted decorator is not a file.
-Pure: the caller, which can read the disk, checks which names are files.
+The message is sent as typed. Fenced code and text between backticks contain no mentions: a pasted decorator is not a
+file. Pure: the caller, which can read the disk, checks which names are files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.model.gathered import NamedLines
 
 CODEBASE = "#{codebase}"
 MAX_FILES = 200
-"""Maximum number of files that a message may name: more than anyone types, and a limit for a pasted list of addresses.
+"""Maximum number of files that a message may name: more than anyone types, and a limit for a pasted list of `@` names.
 """
 _MAX_CHARS = 400
 _FENCE = regex(r" {0,3}(`{3,}|~{3,})([^\n]{0,200})")
@@ -29,19 +29,20 @@ _TICKED = regex(rf"(?<![\w@./\\`-])@`(?=[^`\n]{{0,{_MAX_CHARS}}}[./])([^`\"\n]{{
 _ITEM = r"(?<![\w\\#$/])#\{\s*[A-Za-z][\w-]{0,40}\s*(?::[^{}\n]{0,400})?\}"
 _TOOLS = r"(?<![\w@`{])@\{[\w:.-]{1,80}\}"
 _MENTION = regex(f"{_TICKED.pattern}|{_INLINE.pattern}|{_ITEM}|{_TOOLS}|{_FILE.pattern}")
-"""Matches everything a message may mention; text between backticks is matched in order to skip it."""
+"""Matches everything that may be a mention; text between backticks is matched too, so that it can be skipped."""
 _MAX_LINE = 2_000
-"""Maximum characters before a mention to search for an opening quote."""
+"""Maximum number of characters before a mention in which an opening quote is searched for."""
 _TRAILING = ".,:;!?'’”*_"
 _LINES = regex(r"(?::L?(\d{1,9})(?:-L?(\d{1,9})|:\d{1,9})?|#L(\d{1,9})(?:C\d{1,9})?(?:-L?(\d{1,9})(?:C\d{1,9})?)?)$")
-"""Matches lines of a file: `:10`, `:10-20`, `:10:5` with a column, `#L10-L20` as code hosts write them."""
+"""Matches a line range after a file name: `:10`, `:10-20`, `:10:5` with a column, `#L10-L20` as written by code hosts.
+"""
 
 
 class Mentions(msgspec.Struct, frozen=True):
     """Mentions in a message: the whole project, and names that may be files, in order, each once.
 
-    `lines`: the line ranges of names that have any, in order; for all others the whole file is meant. `beyond`: how
-    many names are missing from `files`, because there are more than `MAX_FILES`.
+    `lines`: the line ranges of the names that have any, in order; all other names stand for whole files. `beyond`: the
+    number of names left out of `files` because there are more than `MAX_FILES`.
     """
 
     codebase: bool = False
@@ -58,7 +59,7 @@ NONE = Mentions()
 
 
 def mentions_in(text: str) -> Mentions:
-    """Return the mentions in a message; nearly free if it has neither `@` nor `#{`."""
+    """Return the mentions in a message; costs almost nothing if the text contains neither `@` nor `#{`."""
     if "@" not in text and "#{" not in text:
         return NONE
     said = prose_of(text)
@@ -71,7 +72,7 @@ def mentions_in(text: str) -> Mentions:
 
 
 def prose_of(text: str) -> str:
-    """Return a message's prose: without fenced code and text between backticks."""
+    """Return a message's prose, without fenced code and text between backticks."""
     return _INLINE.sub(" ", _TICKED.sub(r'@"\1"', _without_fenced(text)))
 
 
@@ -104,7 +105,7 @@ def _without_mentions(line: str, files: frozenset[str]) -> str:
 
 
 def is_in_string(text: str, at: int) -> bool:
-    """Return whether a double quote is open on the line: `puts "Hello #{name}"`."""
+    """Return whether the position is inside a double-quoted string on its line: `puts "Hello #{name}"`."""
     start = max(text.rfind("\n", 0, at) + 1, at - _MAX_LINE)
     return text.count('"', start, at) % 2 == 1
 
@@ -127,7 +128,7 @@ def _lines_of(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _named(quoted: str, after: str, bare: str) -> NamedLines:
-    """Return a name without the punctuation of its sentence, and its lines (-1 = none)."""
+    """Return a name without trailing punctuation, and its line range (-1 = none)."""
     name = quoted + after if quoted else bare.replace("\\ ", " ").rstrip(_TRAILING)
     place = _LINES.search(name)
     if place is None:
@@ -137,7 +138,7 @@ def _named(quoted: str, after: str, bare: str) -> NamedLines:
 
 
 def written_files(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the file mentions as written, in code too, each with the name in it: `@a.py:3`, `a.py`."""
+    """Yield file mentions as written, including those in code, each with its file name: `@a.py:3`, `a.py`."""
     for pattern in (_FILE, _TICKED):
         for found in pattern.finditer(text):
             parts = found.groups(default="")
@@ -152,8 +153,8 @@ def place_of(name: str) -> NamedLines:
 
 
 def wants_code(enabled: bool | Literal["auto"], always: bool, mentions: Mentions, files: tuple[str, ...]) -> bool:
-    """Return whether code is gathered for a message with these mentions, of which `files` exist.
+    """Return whether to gather code for a message with these mentions; `files` are the mentioned files that exist.
 
-    `always`: the policy gathers for every message (R-201); otherwise a message must ask for it.
+    `always`: the policy gathers for every message (R-201); otherwise a message must ask for code.
     """
     return enabled is True or (enabled == "auto" and (always or mentions.codebase or bool(files)))

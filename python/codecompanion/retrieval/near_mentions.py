@@ -1,7 +1,7 @@
 """Finds text that looks like a mention but is not: `#codebase`, `#{codebse}`, `@codebase`, and `#{buffer}` elsewhere.
 
-The text is sent unchanged, and the user sees the spelling that works. Ordinary text raises no warning: `#include`,
-`#123`, headings, decorators, addresses, code, Ruby's strings. The names are data (`mention_names.toml`). Pure.
+The text is sent unchanged, and the user is shown the correct spelling. Ordinary text raises no warning: `#include`,
+`#123`, headings, decorators, email addresses, code, Ruby strings. The names are data (`mention_names.toml`). Pure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_TOLD = 3
 MAX_EDITS = 2
 _MAX_SHOWN = 60
 _MAX_FOUND = 200
-"""Limits on how much of a long line and a long string is searched."""
+"""Maximum number of matches to examine per pattern."""
 _ANYTHING_ELSE = "#{codebase} gathers code, @path shows a file"
 _SWITCHED_OFF = "switched off in interactions.chat.editor_context"
 _NOT_HERE = "paste its content"
@@ -35,7 +35,7 @@ _NAME = regex(r"[A-Za-z][A-Za-z_ -]{0,30}")
 
 
 class _Other(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A name used by other programs, and its equivalent here."""
+    """A mention name used by other programs, and its equivalent here."""
 
     instead: str = _NOT_HERE
     with_argument: str = ""
@@ -44,7 +44,7 @@ class _Other(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The name of a valid mention, and its common variants."""
+    """A valid mention. `bare`, `at`: whether `#name` and `@name` are recognised as attempts to write it."""
 
     bare: bool = False
     at: bool = False
@@ -66,7 +66,10 @@ def known_mentions() -> tuple[str, ...]:
 
 
 class NearMention(msgspec.Struct, frozen=True):
-    """The text as written, and the mention that works. `asks_for_code`: that mention is `#{codebase}`."""
+    """Text that resembles a mention, and advice for the user.
+
+    `asks_for_code`: the intended mention is `#{codebase}`.
+    """
 
     written: str
     instead: str
@@ -74,7 +77,7 @@ class NearMention(msgspec.Struct, frozen=True):
 
 
 def near_mentions(text: str, files: Collection[str] = (), written: Collection[str] = ()) -> tuple[NearMention, ...]:
-    """Return the near mentions, each once, in order.
+    """Return the near mentions in a message, each once, in order.
 
     `files`: names after `@` that are files; `written`: mentions that the editor knows (`#{diff:staged}`).
     """
@@ -86,7 +89,7 @@ def near_mentions(text: str, files: Collection[str] = (), written: Collection[st
 
 
 def told_of(near: Collection[NearMention]) -> tuple[str, ...]:
-    """Return a sentence for each correction, at most `MAX_TOLD` of them."""
+    """Return one sentence for each suggested correction, at most `MAX_TOLD` sentences."""
     by_advice: dict[str, list[str]] = {}
     for one in near:
         by_advice.setdefault(one.instead, []).append(_short(one.written))
@@ -114,7 +117,7 @@ def _meant(name: str) -> str:
 
 
 def _is_slip(name: str, known: str) -> bool:
-    """Return whether a name is a typo; short names allow no edits, or every other word would match."""
+    """Return whether a name is a typo of a known name; short names allow no edits, or every other word would match."""
     edits = min(MAX_EDITS, len(known) // 4)
     return edits > 0 and name[:1] == known[:1] and edits_within(name, known, edits)
 
@@ -170,7 +173,7 @@ def _after_at(said: str, files: Collection[str]) -> Iterator[tuple[int, NearMent
 
 
 def _near(written: str, name: str, argument: str) -> NearMention | None:
-    """Return the mention that works for a name, or None for an unknown name."""
+    """Return the suggested correction for a name, or None for an unknown name."""
     if known := _meant(name):
         after = f":{argument}" if argument and known != "codebase" else ""
         return NearMention(written, f"write #{{{known}{after}}}", known == "codebase")

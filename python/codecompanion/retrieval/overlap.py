@@ -1,7 +1,7 @@
-"""Makes the document's greedy choice without showing a line twice, counting headings and fences (R-247).
+"""Fills the budget greedily, as in the document, but shows no line twice and counts headings and fences (R-247).
 
 The user's files come first and whole, as `selection` chooses them. Later snippets add only lines that are not shown
-yet; a large class matched only by words gives way to its parts.
+yet; a large class that matches only by its words is dropped in favour of its parts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from codecompanion.retrieval.snippets_in_view import name_seen, split_seen
 
 TOO_LARGE = "it is large, and parts of it match better"
 MAX_CONTAINER_SHARE = 0.1
-"""Maximum share of the budget for a class beside the index's results; a larger one takes the room of ten better
-places."""
+"""Maximum share of the budget for a class when there are also results from the index; a larger class takes the room of
+ten better places.
+"""
 _CONTAINERS = frozenset({"class", "interface", "module", "namespace"})
 
 Lines = Mapping[str, set[int]]
@@ -37,13 +38,13 @@ def select_once(
     wanted: Wanted | None = None,
     max_file_tokens: int = 0,
 ) -> Selection:
-    """Return the snippets that fit into the budget as rendered, best first; no line twice.
+    """Return the snippets that fit into the budget as rendered, best first; no line is shown twice.
 
-    A snippet whose lines are all shown already is neither kept nor dropped; one that is partly shown is reduced to its
+    A snippet whose lines are all shown already is neither kept nor dropped; a partly shown snippet is reduced to its
     other lines. `terms`: words of the question; with them, snippets too short to be useful are dropped unless the
-    question asks for them. Code that the model still sees `above` costs only its name, and is named up to the size of
-    the budget. The room it frees goes to snippets that are worth it (`_Freed`). `wanted`, `max_file_tokens`: see
-    `fit_chosen`.
+    question asks for them. Code that the model still sees `above` costs only the length of its name, and is named up to
+    the size of the budget. The room that this frees goes to snippets that are worth it (`_Freed`). `wanted`,
+    `max_file_tokens`: see `fit_chosen`.
     """
     ordered = sorted(without_duplicates(candidates), key=lambda one: (not one.is_selected, -one.score))
     chosen = [one for one in ordered if one.is_selected]
@@ -93,11 +94,11 @@ def select_once(
 
 
 class _Freed:
-    """The room freed by code that is already above, and the minimum score of other snippets that may use it.
+    """The room freed by code that is already above, and the minimum score at which other snippets may use it.
 
-    If most results for a question are above, the question was asked before, and free room does not justify weak
-    matches: asking again would yield worse and worse code. `left`: the remaining characters as if the code above were
-    sent; if the user chose files, at least half of the budget, as when they are sent.
+    If most results for a question are already above, the question was probably asked before, and the free room does not
+    justify weak matches: each repetition would return worse code. `left`: the characters that would remain if the code
+    above were sent; if the user chose files, at least half of the budget, as when they are sent.
     """
 
     def __init__(self, found: Sequence[Snippet], free: int, budget_chars: int, chosen_above: int) -> None:
@@ -108,14 +109,14 @@ class _Freed:
         self._floor = MIN_SCORE + table["floor_share"] * (best - MIN_SCORE)
 
     def takes(self, one: Snippet, chars: int) -> bool:
-        """Return whether to send a snippet, and subtract its characters from `left`."""
+        """Return whether to send a snippet, and if so, subtract its characters from `left`."""
         if chars > self.left and self._above > self._asked_before and one.score < self._floor:
             return False
         self.left -= chars
         return True
 
     def is_above(self, parts: Sequence[Snippet]) -> None:
-        """Count the characters that would have been sent."""
+        """Count the characters of parts that are above as if they had been sent."""
         chars = sum(len(one.text) for one in parts)
         self.left -= chars
         self._above += chars
@@ -129,7 +130,7 @@ class _Seen:
         self.named_chars = 0
 
     def take(self, parts: Sequence[Snippet], free: int, *, is_chosen: bool = False) -> None:
-        """Add these parts, unless they exceed the room; their names need some of the `free` characters."""
+        """Add these parts unless they exceed the room that is left; naming them uses some of the `free` characters."""
         chars = sum(len(part.text) for part in parts) if not is_chosen else 0
         named_chars = len(name_seen((*self.parts, *parts))) + len("\n\n") if parts else 0
         if parts and chars <= self._left and named_chars <= free:

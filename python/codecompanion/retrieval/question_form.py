@@ -1,4 +1,4 @@
-"""Finds the forms of a question's wording: "where are … …ed" asks about a project, "how do you …" in general.
+"""Finds forms of questions: "where are … …ed" asks about a project, "how do you …" is a general question.
 
 A form is a word, two adjacent words, or the first two words of a question; each topic word is replaced by its type. The
 weights of the forms are fitted (bench/fit_forms.py). Pure; the words are data (ours).

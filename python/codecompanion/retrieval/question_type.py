@@ -1,4 +1,4 @@
-"""Determines the type of a question: five yes/no answers, by a model's reply or by words (R-212)."""
+"""Determines the type of a question, as five yes/no answers, from a model's reply or from its words (R-212)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES = {
     "isCodeExplanation": "is_code_explanation",
     "isFeatureRequest": "is_feature_request",
 }
-"""JSON names → our field names."""
+"""Maps the document's JSON names to our field names."""
 
 
 def types_by_words(question: object) -> QuestionTypes:

@@ -18,7 +18,7 @@ def score_text(text: str, keywords: Sequence[str]) -> float:
     """Return the score of code that the user did not choose.
 
     `min(0.9, 0.1 + 5 × occurrences / words + 0.2 for each keyword that is defined in it)`; words are separated by
-    whitespace, occurrences are counted regardless of case and even inside words; 0.5 if there is no keyword.
+    whitespace; occurrences are counted case-insensitively, even inside words; 0.5 if there are no keywords.
     """
     if not keywords:
         return NO_KEYWORDS_SCORE

@@ -1,4 +1,4 @@
-"""Renders selected snippets as text for the model: by file, each with its lines, fenced (R-250)."""
+"""Renders selected snippets for the model: grouped by file, with line numbers in headings, fenced (R-250)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONTROL = regex(r"[\x00-\x1f\x7f\u0085\u2028\u2029`]")
 
 
 def render_selection(selection: Selection) -> str:
-    """Return the selection as text, with a note if something is missing."""
+    """Return the selection as text, with a note if snippets were omitted or truncated."""
     parts = [render_snippets(selection.snippets) or NOTHING]
     if missing := sum(one.why not in (FILLER, NOT_WORTH_IT) for one in selection.dropped):
         left_out = counted(missing, "more snippet")
@@ -27,7 +27,7 @@ def render_selection(selection: Selection) -> str:
 
 
 def render_snippets(snippets: Sequence[Snippet]) -> str:
-    """Return snippets grouped by file, files in the order of their best snippet, snippets in line order."""
+    """Return the snippets as text, grouped by file: files in the order of first appearance, snippets in line order."""
     by_file = dict[str, list[Snippet]]()
     for snippet in snippets:
         by_file.setdefault(snippet.path, []).append(snippet)
@@ -40,17 +40,17 @@ def render_snippets(snippets: Sequence[Snippet]) -> str:
 
 
 def frame_chars(snippet: Snippet) -> int:
-    """Return the number of characters around a single snippet of a file, including its last line break."""
+    """Return the number of characters that rendering adds to a file's only snippet, including the last line break."""
     return len(render_snippets((snippet,))) + 1 - len(snippet.text)
 
 
 def heading_chars(path: str) -> int:
-    """Return the length of the line above the snippets of a file, in characters."""
+    """Return the length, in characters, of the line above a file's snippets."""
     return len(file_heading(path)) + 1
 
 
 def shown(name: str) -> str:
-    """Return a path or a name escaped for a heading: a line break cannot start a line, a backtick cannot end code."""
+    """Return a path or name escaped for a heading: no line break can start a line, no backtick can end code."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", name)
 
 
@@ -60,6 +60,6 @@ def file_heading(path: str) -> str:
 
 
 def snippet_heading(snippet: Snippet | GatheredPiece) -> str:
-    """Return the line above a snippet: its type, name and lines."""
+    """Return the heading above a snippet: its type, name and lines."""
     lines = f"lines {snippet.start}-{snippet.end}"
     return f"#### {snippet.kind} `{shown(snippet.name)}` ({lines})" if snippet.name else f"#### {lines}"

@@ -1,4 +1,4 @@
-"""Finds the search terms of a question: by the simple method, or in a model's list (R-219, R-220)."""
+"""Finds the search terms for a question, by the simple method or from a model's reply (R-219, R-220)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codecompanion.formats.regex import regex
 MAX_TERMS = 10
 MIN_LENGTH = 3
 MAX_QUESTION_CHARS = 20_000
-"""Maximum characters of a question to read: the first part of a pasted log shows the topic."""
+"""Maximum number of characters to read of a question: the beginning of a pasted log shows the topic."""
 _NO_WORD = regex(r"[^a-z0-9_\s]")
 _MODEL_NOISE = regex(r"^[\s\-*•\d.)\"'`]+|[\s\"'`.]+$")
 MAX_TERM_CHARS = 80
@@ -24,12 +24,12 @@ def simple_terms(question: str) -> tuple[str, ...]:
 
 
 def says_something(words: str) -> bool:
-    """Return whether words are worth searching for; words in a non-Latin script are, although they yield no terms."""
+    """Return whether the text is worth searching for; text in a non-Latin script is, although it yields no terms."""
     return any(letter.isalpha() and not letter.isascii() for letter in words) or bool(simple_terms(words))
 
 
 def model_terms(reply: str) -> tuple[str, ...]:
-    """Return the terms in a model's reply, separated by commas, at most ten; () if it is not a list."""
+    """Return the comma-separated terms in a model's reply, at most ten; () if the reply is not a list."""
     text = reply.replace("```", " ").strip()
     found = (_MODEL_NOISE.sub("", part) for part in text.replace("\n", ",").split(","))
     terms = tuple(dict.fromkeys(term for term in found if 1 < len(term) <= MAX_TERM_CHARS and len(term.split()) <= 3))

@@ -1,7 +1,7 @@
-"""Fills the budget: the user's files first, then the highest scores that still fit (R-247, R-248, R-251).
+"""Fills the budget: the user's files first, then the highest-scoring snippets that still fit (R-247, R-248, R-251).
 
-A snippet that does not fit is skipped and smaller ones are tried. If the user's files do not fit together, they share
-the budget evenly; a file that exceeds its share is truncated after a line.
+A snippet that does not fit is skipped and smaller ones are tried. If the user's files do not all fit, they share the
+budget evenly; a file that exceeds its share is truncated at a line end.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def common_within(snippets: Sequence[Snippet], max_tokens: int) -> list[Snippet]
 
 
 def without_duplicates(snippets: Sequence[Snippet]) -> list[Snippet]:
-    """Return one snippet for each path and first line, the one with the highest score."""
+    """Return one snippet for each path and first line: the user's choice, otherwise the one with the highest score."""
     best = dict[tuple[str, int], Snippet]()
     for snippet in snippets:
         key = (snippet.path, snippet.start)
@@ -55,9 +55,10 @@ def without_duplicates(snippets: Sequence[Snippet]) -> list[Snippet]:
 
 
 def share_evenly(sizes: Sequence[int], budget_tokens: int) -> list[int]:
-    """Return the tokens of the budget for each user file: its full size if all files fit.
+    """Return each user file's share of the budget in tokens: its full size if all files fit.
 
-    Otherwise an even share; tokens left by small files go to the first that needs more, then to the next.
+    Otherwise each file gets an even share; tokens left over by small files go to the first file that needs more, then
+    to the next.
     """
     if not sizes:
         return []
@@ -70,8 +71,8 @@ def share_evenly(sizes: Sequence[int], budget_tokens: int) -> list[int]:
 def cut_to_shares(chosen: Sequence[Snippet], budget_tokens: int) -> list[Snippet | None]:
     """Return the user's files, each truncated to its share; None = not even one line fits.
 
-    Tokens left because files end after a line, or have no line that is short enough, go to the first truncated file,
-    then to the next.
+    Tokens left over because files are truncated at line ends, or have no line that is short enough, go to the first
+    truncated file, then to the next.
     """
     shares = share_evenly([one.tokens for one in chosen], budget_tokens)
     shorter = [cut_to_budget(one, share) for one, share in zip(chosen, shares, strict=True)]
@@ -86,7 +87,10 @@ def cut_to_shares(chosen: Sequence[Snippet], budget_tokens: int) -> list[Snippet
 
 
 def cut_to_budget(snippet: Snippet, max_tokens: int) -> Snippet | None:
-    """Return the snippet within `max_tokens`, truncated after a line, with a marker at its end; None = no line fits."""
+    """Return the snippet, truncated at a line end to at most `max_tokens` including a marker.
+
+    None = not even one line fits.
+    """
     if snippet.tokens <= max_tokens:
         return snippet
     lines = split_lines(snippet.text)

@@ -1,9 +1,9 @@
 """Finds the file lines that the model still sees, so that they are not sent again.
 
-It reads the messages that are unchanged in the next request, oldest first: attached files and their updates,
-attachments of mentions, gathered code. The caller knows which messages those are. A line counts as seen under its path
-and number, as the newest message shows it; each message is checked against its rendering, and reading stops at the
-first mismatch.
+The module reads those messages that are unchanged in the next request, oldest first: attached files and their updates,
+attachments of mentions, gathered code. The caller determines which messages those are. A line counts as seen under its
+path and number, with the text that the newest message shows; each message is checked against its rendering, and reading
+stops at the first mismatch.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Lines = Mapping[int, str]
 
 
 class Above(msgspec.Struct, frozen=True):
-    """The lines shown above: path → line number → the line and the id of the message that shows it; see `has_all`.
+    """The lines shown earlier: path → line number → text (`lines`) or id of the message that shows it (`by`).
 
-    `ends`: the number of lines of files that were shown whole; `texts`: the messages of gathered code, by id; `maps`:
-    path → lines of maps.
+    `ends`: the number of lines of files that were shown whole, see `has_all`; `texts`: the messages of gathered code,
+    by id; `maps`: path → lines of maps.
     """
 
     lines: Mapping[str, Lines] = {}
@@ -39,16 +39,16 @@ class Above(msgspec.Struct, frozen=True):
     maps: Mapping[str, frozenset[str]] = {}
 
     def has_section(self, one: Snippet) -> bool:
-        """Return whether text that is not lines of a file (memories, the architecture) is above and unchanged."""
+        """Return whether a section without file lines (memories, the architecture) is above and unchanged."""
         return bool(self._with_section(one))
 
     def has_all(self, path: str, lines: Sequence[str]) -> bool:
-        """Return whether a whole file with these lines is above; blank lines at its end do not count."""
+        """Return whether a whole file with exactly these lines is above; blank lines at the end do not count."""
         known, last = self.lines.get(path, {}), _length(lines)
         return self.ends.get(path) == last and all(known.get(n) == line for n, line in enumerate(lines[:last], 1))
 
     def has(self, path: str, first: int, lines: Sequence[str], *, parts: bool = False) -> bool:
-        """Return whether these lines are above; `parts`: a part of a line matches too."""
+        """Return whether these lines are above; with `parts`, each may be only a part of a line above."""
         known = self.lines.get(path)
         if not known or not lines:
             return False
@@ -83,7 +83,7 @@ def shows_lines(message: Message) -> bool:
 
 
 def paths_shown(message: Message) -> Collection[str]:
-    """Return the files of which a message may show lines."""
+    """Return the paths of the files whose lines a message may show."""
     if message.mentioned is not None:
         return {one.path for one in message.mentioned.shows}
     if message.tag == GATHERED_TAG:
@@ -92,7 +92,7 @@ def paths_shown(message: Message) -> Collection[str]:
 
 
 def seen_in(messages: Iterable[Message]) -> Above:
-    """Return the lines these messages show, oldest first."""
+    """Return the lines shown by these messages, which are given oldest first."""
     seen = _Seen()
     for message in messages:
         if message.tag == GATHERED_TAG:
@@ -108,7 +108,7 @@ def seen_in(messages: Iterable[Message]) -> Above:
 
 
 class _Seen:
-    """The lines shown by the messages so far."""
+    """Collects the lines shown by the messages read so far."""
 
     def __init__(self) -> None:
         self.lines, self.by = dict[str, dict[int, str]](), dict[str, dict[int, str]]()
@@ -133,7 +133,7 @@ class _Seen:
             self._show(message.id, message.path or "", 1, shown, whole=True)
 
     def take_update(self, message: Message) -> None:
-        """Record a file's update; a diff is applied to its known lines if they are complete."""
+        """Record an update of a file; a diff is applied to the known lines if they are complete."""
         path, file = message.path or "", message.file
         blocks = list(fenced_in(message.text))
         if file is not None and blocks and not file.is_diff:
@@ -153,7 +153,7 @@ class _Seen:
         self.by.setdefault(path, {}).update(dict.fromkeys(numbers, message_id))
 
     def _patch(self, message_id: str, path: str, before: Sequence[str], diff: Sequence[str]) -> bool:
-        """Apply a diff to the known lines of a file; return whether it fits."""
+        """Apply a diff to the known lines of a file; return whether the diff fits them."""
         by, after, names, at = self.by[path], list[str](), list[str](), 0
         for row in diff[2:]:
             if hunk := _HUNK.fullmatch(row):
@@ -179,7 +179,7 @@ class _Seen:
 
 
 def _length(lines: Sequence[str]) -> int:
-    """Return the number of lines without blank ones at the end."""
+    """Return the number of lines, not counting blank lines at the end."""
     last = len(lines)
     while last and not lines[last - 1]:
         last -= 1
@@ -187,7 +187,7 @@ def _length(lines: Sequence[str]) -> int:
 
 
 def _pieces_of(message: Message) -> Iterator[tuple[GatheredPiece, list[str]]]:
-    """Yield the pieces of a message with their lines, in the order of its text."""
+    """Yield the code snippets of a message with their lines, in the order of its text."""
     by_file = dict[str, list[GatheredPiece]]()
     for piece in message.gathered:
         if piece.path and piece.start and not piece.is_above:

@@ -1,7 +1,7 @@
-"""The document's `extractSmartSnippets`: functions, classes, interfaces, types and variables by patterns (R-243).
+"""The document's `extractSmartSnippets`: finds functions, classes, interfaces, types and variables by patterns (R-243).
 
-It has one pattern per type for TypeScript, JavaScript and Python, and is the fallback for files without a grammar. A
-file that the user chose is one snippet with its whole text (R-248).
+There is one pattern per type for TypeScript, JavaScript and Python; they are the fallback for files without a grammar.
+A file that the user chose becomes one snippet with its whole text (R-248).
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("function", regex(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)")),
     ("class", regex(r"^[ \t]*class[ \t]+(\w+)")),
 )
-"""Patterns for single lines, by type. Functions and classes may be indented (methods); a `const` in a function does not
-count."""
+"""Patterns for single lines, by type. Functions and classes may be indented (methods); a `const` inside a function does
+not match.
+"""
 
 
 def find_elements(lines: Sequence[str], *, indented: bool = True) -> list[tuple[int, str, str]]:
@@ -53,9 +54,9 @@ def extract_smart_snippets(
 ) -> list[Snippet]:
     """Return the snippets of a file that score above 0.2, from top to bottom.
 
-    A snippet runs from its first line, which may be `indented`, to 30 lines after it, but not past the end of the file
-    nor, with `until_next`, into the next element. If there is none but a keyword occurs, the first 50 lines are a
-    snippet (`block`, 0.3).
+    A snippet consists of its first line, which may be `indented`, and up to 30 lines after it, but ends at the end of
+    the file and, with `until_next`, before the next element. If there are no such snippets but a keyword occurs, the
+    first 50 lines are returned as one snippet (`block`, 0.3).
     """
     lines = split_lines(text)
     elements = find_elements(lines, indented=indented)
@@ -82,9 +83,9 @@ def score_density(snippets: Sequence[Snippet], keywords: Sequence[str]) -> list[
 def take_structures(
     snippets: Sequence[Snippet], keywords: Sequence[str], *, until_next: bool = True, indented: bool = True
 ) -> list[Snippet]:
-    """Replace the places of a search with the structures in them; see `extract_smart_snippets` (R-243).
+    """Replace the search results with the structures they contain; see `extract_smart_snippets` (R-243).
 
-    A place without pattern matches is unchanged, and so are the results of other gatherers.
+    A result without pattern matches is unchanged, as are the results of other gatherers.
     """
     extract = partial(extract_smart_snippets, keywords=keywords, until_next=until_next, indented=indented)
     return [part for one in snippets for part in (_structures_in(one, extract) or [one])]
@@ -125,6 +126,6 @@ def whole_file(path: str, text: str) -> Snippet:
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a file as editors count them: only a line feed ends a line, and the last line needs none."""
+    """Return the lines of a file as editors count them: only line feeds end lines, optionally also the last one."""
     lines = text.split("\n")
     return lines[:-1] if len(lines) > 1 and lines[-1] == "" else lines

@@ -1,4 +1,4 @@
-"""Finds the part of a snippet that the model still sees, so that it is named instead of sent again."""
+"""Finds the parts of a snippet that the model still sees, so that they are named instead of sent again."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from codecompanion.retrieval.shown_lines import Above
 
 STILL_ABOVE = "Already above, unchanged: "
 STOOD_ABOVE = "Previously provided; some has since been removed from context (read it again if needed): "
-"""The sentence for text that is no longer all above."""
+"""Introduces text that is no longer completely above."""
 MAX_CHARS = 600
-"""Maximum characters of the sentence that names code above; it must not use up the room it saves."""
+"""Maximum number of characters of the sentence that names code above; it must not use up the room it saves."""
 MIN_SAVED_CHARS = 80
-"""Minimum characters that leaving out seen lines must save, because each part needs a heading and a fence."""
+"""Minimum number of characters that omitting seen lines must save, because each remaining part needs a heading and a
+fence.
+"""
 CHANGE_CONTEXT = 3
-"""How many lines above and below a changed line of a file are sent again."""
+"""Number of lines above and below a changed line of a file that are sent again."""
 
 
 def split_seen(one: Snippet, above: Above) -> tuple[list[Snippet], list[Snippet]]:
-    """Return the parts of a snippet to send, and the parts that are above unchanged.
+    """Return the parts of a snippet to send, and the parts that are already above, unchanged.
 
-    In a whole file, each run of lines that is above is omitted, and changed lines are sent with the lines around them.
-    Any other snippet is sent whole if a line has changed or moved, or if omitting lines would save hardly anything.
+    In a whole file, each run of lines that is already above is omitted, and changed lines are sent with some lines of
+    context. Any other snippet is sent whole if a line has changed or moved, or if omitting lines would save hardly
+    anything.
     """
     known = above.lines.get(one.path)
     numbered = numbered_lines(one) if known else []
@@ -63,7 +66,7 @@ def _runs(
 
 
 def name_seen(snippets: Sequence[Snippet]) -> str:
-    """Return the sentence that names the code above, best first, with one entry per file; "" = none."""
+    """Return the sentence that names the code above, with one entry per file, best first; "" if there is none."""
     runs = dict[str, list[tuple[int, int]]]()
     for one in snippets:
         runs.setdefault(one.path or _NAMES.get(one.source, one.source), []).append((one.start, one.end))

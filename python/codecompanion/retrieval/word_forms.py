@@ -1,4 +1,4 @@
-"""Decides whether two words match: equal stems, one inside the other, or a typo (R-207, R-211)."""
+"""Decides whether two words match: they have equal stems, one contains the other, or one is a typo (R-207, R-211)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from functools import lru_cache
 
 MAX_EDITS = 2
 MIN_FUZZY_LENGTH = 5
-"""Minimum length of a word that may match with a typo: nearly all shorter words are within two edits of each other."""
+"""Minimum length of a word that may match despite a typo: nearly all shorter words are within two edits of each other.
+"""
 _MIN_STEM = 3
 _ENDINGS = (
     *("izations", "ization", "isations", "isation", "ations", "ation", "ators", "ator", "ating", "ated", "ates", "ate"),
@@ -44,7 +45,7 @@ def _letters(word: str) -> frozenset[str]:
 
 
 def edits_within(one: str, other: str, limit: int) -> bool:
-    """Return whether `limit` insertions, deletions and replacements turn `one` into `other` (Levenshtein)."""
+    """Return whether at most `limit` insertions, deletions and replacements turn `one` into `other` (Levenshtein)."""
     if abs(len(one) - len(other)) > limit:
         return False
     letters, wanted_letters = _letters(one), _letters(other)

@@ -1,9 +1,10 @@
 """Finds the rule files that a group names (R-549), and decides which of them may be read.
 
-Files of a folder are marked `of_folder`: they join a chat once the user trusts it (`session.trust`). A repository must
-not get at the user's other files: a link or include that leads outside is read only if the target is a Markdown or text
-file in a folder for rules, and it is marked as well. Files that the user's configuration names by an absolute or `~`
-path belong to the user, wherever they are; for a glob or a folder, only files outside the project do.
+Files of a folder are marked `of_folder`: they join a chat once the user trusts the folder (`session.trust`). A
+repository must not gain access to the user's other files: a link or include that leads outside is read only if its
+target is a Markdown or text file in a folder for rules, and such a file is marked as well. A file that the user's
+configuration names by an absolute or `~` path belongs to the user, wherever it is; if the configuration names a glob or
+a folder, only files outside the project do.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from codecompanion.settings_sections import RuleFile
 
 RULE_SUFFIXES = frozenset({".md", ".mdc", ".markdown", ".txt", ".rst"})
 MAX_FILES = 200
-"""Maximum number of files from one glob or folder; more are a mistake (a `**` over everything)."""
+"""Maximum number of files from one glob or folder; a higher number indicates a mistake (such as `**` matching
+everything).
+"""
 
 _GLOB_SIGNS = frozenset("*?[")
 _SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
@@ -29,7 +32,7 @@ _SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 class Found(msgspec.Struct, frozen=True):
     """An existing rule file: its real path, its label, and whether its includes are followed.
 
-    `of_folder`: it is in the workspace, or linked from it, and the user's configuration does not name it.
+    `of_folder`: the file is in the workspace, or linked from it, and the user's configuration does not name it.
     """
 
     real: Path
@@ -39,19 +42,19 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Why a file of the group was not read, in one sentence that names it."""
+    """The reason why a file of the group was not read, as one sentence that names the file."""
 
     text: str
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """An entry of the group that matches no file, which is common for the default group."""
+    """An entry of the group that matches no file; this is common for the default group."""
 
     path: str
 
 
 def find_files(entry: RuleFile, root: Path) -> Iterator[Found | Problem | Missing]:
-    """Yield the files of one entry, which is a path, a glob or a folder; sorted within the entry."""
+    """Yield the files that match one entry (a path, a glob or a folder), sorted."""
     named = _expanded(entry.path)
     by_user = named.is_absolute()
     base = root / named
@@ -69,7 +72,10 @@ def find_files(entry: RuleFile, root: Path) -> Iterator[Found | Problem | Missin
 
 
 def find_include(include: Include, source: Found, root: Path) -> Found | Problem | None:
-    """Return the file named by an include, next to its source or in the workspace; None if it is not an include."""
+    """Return the file that an include names, next to its source or in the workspace.
+
+    None if the text is not an include.
+    """
     beside = source.real.parent
     for spelling in include.spellings:
         named = _expanded(spelling)
@@ -156,7 +162,7 @@ def _is_rule_text(real: Path, asked_for: str = "") -> bool:
 
 
 def repository_of(root: Path) -> Path:
-    """Return the root of the git repository that contains the workspace, else the workspace."""
+    """Return the root of the git repository that contains the workspace, or the workspace if there is no repository."""
     real = _real(root)
     for folder in (real, *real.parents):
         if os.path.lexists(folder / ".git"):

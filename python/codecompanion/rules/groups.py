@@ -1,8 +1,8 @@
 """Loads rules: groups of files whose text is sent to the model and survives every compaction (R-549).
 
 The session creates one message per `RulesItem`: role user, tag `rules`, the item's path, text `rules_text(path, text)`.
-A file is included only once, even if several entries, links and includes lead to it. Unreadable files are reported, and
-the rest is loaded. The text of a rule file is passed on unchanged; only `@path` is interpreted.
+A file is included only once, even if several entries, links and includes lead to it. Unreadable files are reported; all
+others are loaded. The text of a rule file is passed on unchanged; only `@path` is interpreted.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ MAX_RULE_BYTES = 1_000_000
 
 
 class RulesItem(msgspec.Struct, frozen=True):
-    """A rule file as it was read. `path` is its label, `real` its path; the other fields detect changes.
+    """A rule file as it was read. `path` is its label, `real` its path; the other fields are used to detect changes.
 
-    `of_folder`: it is in the workspace, or linked from it (`find_rule_files.Found`).
+    `of_folder`: the file is in the workspace, or linked from it (`find_rule_files.Found`).
     """
 
     path: str
@@ -46,7 +46,7 @@ MayRead = Callable[[RulesItem], bool]
 
 
 def read_all(item: RulesItem) -> bool:
-    """Allow every file: the user asked for the group, or nothing joins a chat."""
+    """Allow every file, because the user asked for the group or no file joins a chat."""
     del item
     return True
 
@@ -70,7 +70,7 @@ def rules_text(path: str, content: str) -> str:
 
 
 def autoload(settings: RulesSettings, root: Path, may_read: MayRead = read_all) -> RulesLoaded:
-    """Load the rules with which every new chat starts."""
+    """Load the rules that every new chat starts with."""
     if not settings.enabled:
         return RulesLoaded()
     loaded = RulesLoaded()
@@ -101,9 +101,9 @@ def load_named(
 def load_group(
     group: RuleGroup, root: Path, already: Collection[str] = (), may_read: MayRead = read_all
 ) -> RulesLoaded:
-    """Read the files of a group. `already`: the real paths of files that are in the chat.
+    """Read the files of a group. `already`: the real paths of files that are already in the chat.
 
-    It blocks, so the session calls it in a thread.
+    This function blocks, so the session calls it in a thread.
     """
     reading = _Reading(root, set(already), may_read)
     for entry in group.files:
@@ -114,10 +114,10 @@ def load_group(
 
 
 def reread(items: Iterable[RulesItem]) -> RulesLoaded:
-    """Return the items whose file has changed, with their new text.
+    """Return the items whose files have changed, with their new text.
 
     Time and size are checked first, then the content: a file that was only touched has not changed. A file that is no
-    longer readable is reported as a problem, and its text in the chat stays.
+    longer readable is reported as a problem, and its text stays in the chat.
     """
     changed, problems = [], []
     for item in items:
@@ -147,7 +147,10 @@ class _Reading:
         self.held_back: list[RulesItem] = []
 
     def add(self, found: Found | Problem | Missing, depth: int) -> None:
-        """Read the file and, if its parser follows them, its includes."""
+        """Add a file and, if its parser follows includes, the files that it includes.
+
+        Record a problem or a missing file.
+        """
         if isinstance(found, Problem):
             self.problems.append(found.text)
         elif isinstance(found, Missing):

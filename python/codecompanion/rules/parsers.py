@@ -1,7 +1,7 @@
 """Finds the includes of a rule file: `@path` with parser `claude` (R-549). Pure.
 
-An include may be anywhere in the text, as in Claude Code, but not in code (fenced or inline) and not in an HTML
-comment. It counts only if a file of that name exists, because `@alice` and `@types/node` look identical.
+An include may be anywhere in the text, as in Claude Code, except in code (fenced or inline) and in HTML comments. It
+counts only if a file of that name exists, because `@alice` and `@types/node` look identical.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _TRAILING = ".:!?"
 
 
 class Include(msgspec.Struct, frozen=True):
-    """One `@path`. `spellings` are tried in order (`@a.md.` may end a sentence); `alone`: it is the whole line."""
+    """An `@path` include.
+
+    `spellings` are tried in order (`@a.md.` may end a sentence); `alone`: it is the whole line.
+    """
 
     spellings: tuple[str, ...]
     alone: bool
@@ -44,9 +47,10 @@ def find_includes(text: str) -> tuple[Include, ...]:
 
 
 def _without_code_spans(text: str) -> str:
-    """Return the text with each code span blanked: from a run of backticks to the next one of the same length.
+    """Return the text with each code span blanked: from a run of backticks to the next run of the same length.
 
-    Runs are paired from the end in one pass; a regular expression would search the whole text for each partner.
+    Runs are paired from the end in one pass; a regular expression would search the whole text for the partner of each
+    run.
     """
     runs = list(_TICKS.finditer(text))
     partner: dict[int, re.Match[str]] = {}

@@ -80,7 +80,10 @@ class Keeping(msgspec.Struct, frozen=True):
 
 
 class EditorFacts(msgspec.Struct, frozen=True):
-    """Facts that the editor reports about the user's machine; "" = unknown. `shell` is the value of Neovim's option."""
+    """Facts that the editor reports about the user's machine; "" = unknown.
+
+    `shell` is the value of Neovim's `shell` option.
+    """
 
     nvim: str = ""
     shell: str = ""
@@ -101,12 +104,12 @@ class Services(msgspec.Struct):
     """Everything that the engine provides to a chat.
 
     `emit` sends an event to the editor, `clock` returns seconds since the epoch, `lookup(adapter, model)` returns model
-    windows (None = unknown), `price(adapter, model, passes)` the cost of calls in US dollars (None = unknown),
+    windows (None = unknown), `price(adapter, model, passes)` returns the cost of calls in US dollars (None = unknown),
     `report_bug` logs a bug and returns the sentence for the user. `keeping`: where checkpoints and memories are stored,
-    None = none are. `calibrations`: the learned calibration of each (endpoint, model). Tools ask `editor` about open
-    files. `mistakes`: sentences about configuration mistakes, which each chat shows when it is opened. `usage_doubts`:
-    the endpoints whose reports cannot be true; without `checks_usage`, every report is trusted. `environment` is the
-    user's environment, including secrets.
+    None = they are not stored. `calibrations`: the learned calibration for each (endpoint, model). Tools ask `editor`
+    about open files. `mistakes`: sentences about configuration mistakes, which each chat shows when it is opened.
+    `usage_doubts`: the endpoints whose usage reports cannot be true; without `checks_usage`, every report is trusted.
+    `environment` is the user's environment, including secrets.
     """
 
     settings: Settings
@@ -130,7 +133,7 @@ class Services(msgspec.Struct):
     stopped: dict[str, StoppedPolicy] = msgspec.field(default_factory=dict)
     """Stopped policies by name: their definition or one of their options is invalid."""
     unusable_writers: set[tuple[str, str]] = msgspec.field(default_factory=set)
-    """(adapter, model) on the user's own servers that wrote no usable summary when last asked."""
+    """The (adapter, model) pairs on the user's own servers that produced no usable summary when last asked."""
     usage_doubts: UsageDoubts = msgspec.field(default_factory=UsageDoubts)
     checks_usage: bool = True
     new_token: Callable[[], str] = msgspec.field(default=lambda: secrets.token_hex(6))
@@ -156,7 +159,7 @@ class Services(msgspec.Struct):
     pages_dir: Path | None = None
     """The cache folder for fetched pages, None = no cache."""
     summary_thinking: dict[str, int] = msgspec.field(default_factory=dict)
-    """Maximum tokens that each model has spent on thinking before a summary (R-433)."""
+    """The most tokens that each model has spent on thinking before a summary (R-433)."""
     audit: AuditLog = msgspec.field(default_factory=lambda: AuditLog(None, str, lambda sentence: None))
     """The audit log; by default it stores nothing."""
     told_guesses: set[tuple[str, str]] = msgspec.field(default_factory=set)
@@ -166,14 +169,17 @@ class Services(msgspec.Struct):
         return "Services()"  # must not show the environment
 
     def report_mistake(self, sentence: str) -> None:
-        """Report a configuration mistake found after startup, once, and add it to the list."""
+        """Report a configuration mistake found after startup and add it to the list; each mistake is reported once."""
         if sentence not in self.mistakes:
             self.mistakes.append(sentence)
             self.emit(Notice(level=Severity.WARN, text=sentence))
             self._list_what_is_wrong()
 
     def report_failure(self, sentence: str, before: str = "") -> None:
-        """List a failure of the user's own code ("" = it works) in place of an earlier one; the caller reports it."""
+        """List a failure of the user's own code in place of the earlier failure `before`; the caller reports it.
+
+        If `sentence` is "", the code works again, and `before` is only removed.
+        """
         failures = [one for one in self.failures if one != before or one == sentence]
         failures += [sentence] if sentence and sentence not in failures else []
         if failures != self.failures:
@@ -210,7 +216,10 @@ class Services(msgspec.Struct):
         return unknown_options(policy, self.settings.chat.context_management)
 
     def policies(self) -> tuple[Policy, ...]:
-        """Return the policies that a chat may use, and the strict form of each that deviates from its document."""
+        """Return the policies that a chat may use.
+
+        A policy that deviates from its document is followed by its strict form.
+        """
         policies: list[Policy] = []
         for name in known_names(self.settings.chat.policies):
             policy = load_policy(name, self.settings.chat.policies, POLICIES_KEY)
@@ -231,7 +240,7 @@ class Services(msgspec.Struct):
         )
 
     def passes_reported(self, adapter_name: str, model: str, about: str, passes: Sequence[Usage]) -> UsageReported:
-        """Return the usage event of calls without a reply in the chat: summaries and on-demand compactions."""
+        """Return the usage event for calls that produce no reply in the chat: summaries and on-demand compactions."""
         reported = UsageReported(
             message_id=about,
             adapter=adapter_name,
@@ -256,7 +265,7 @@ class Services(msgspec.Struct):
         return msgspec.structs.replace(reported, cost_usd=cost, prices=prices)
 
     def prices(self, adapter: str, model: str, prompt_tokens: int) -> Prices | None:
-        """Return the list prices for a prompt of that size; some models charge more for long ones.
+        """Return the list prices for a prompt of this size (some models charge more for long prompts).
 
         None = unknown, or covered by a subscription.
         """
@@ -285,7 +294,7 @@ class Services(msgspec.Struct):
             return ModelLimits()
 
     def endpoint(self, adapter_name: str) -> str:
-        """Return adapter and address as one name, as facts about one server do not apply to another (lesson 58)."""
+        """Return adapter and URL as one name, because facts about one server do not apply to another (lesson 58)."""
         known = adapter_name in self.adapters.names()
         address = plain_url(self.adapters.settings(adapter_name).base_url) if known else ""
         return f"{adapter_name} {address}".rstrip()
@@ -311,7 +320,7 @@ class Services(msgspec.Struct):
                 self.calibrations[stored.adapter, stored.model] = learned
 
     def doubt_usage(self, adapter_name: str, doubt: Doubt) -> bool:
-        """Record that a report of this endpoint cannot be true; return whether the user must be informed."""
+        """Record that a usage report of this endpoint cannot be true; return whether the user must be informed."""
         return self.checks_usage and self.usage_doubts.note(self.endpoint(adapter_name), doubt)
 
     def root(self, snapshot: Snapshot) -> Path:

@@ -150,7 +150,7 @@ class Session(Chat):
             self.show_meter()
 
     def use_overrides(self, overrides: Mapping[str, Any], wrong: Sequence[str] = ()) -> None:
-        """Apply the triggers that the configuration computes with functions (R-502); `wrong`: those that failed."""
+        """Apply the triggers computed by configured functions (R-502); `wrong`: triggers whose functions failed."""
         try:
             self.control.use_overrides(overrides, wrong)
         finally:
@@ -216,7 +216,9 @@ class Session(Chat):
         await self._run_turn(cycle)
 
     async def _ask_behind_reply(self, cycle: int, turn_id: str = "", *, compacted: bool = False) -> None:
-        """Ask the model to continue if the chat ends with its own reply; otherwise there is a message to answer.
+        """Ask the model to continue if the chat ends with its own reply.
+
+        Otherwise the last message is answered as it is.
 
         After a compaction of a complete reply, the request mentions the compaction, because nothing was cut (R-528).
         """
@@ -244,7 +246,7 @@ class Session(Chat):
         await self.effects.close()
 
     def emit(self, event: Event) -> None:
-        """Send an event to the editor, followed by the resulting event for an edit in place, if any."""
+        """Send an event to the editor, followed by the edit event it results in for an edit in place, if any."""
         super().emit(event)
         told = self._edit.take(event) if self._edit is not None else None
         if told is not None:
@@ -263,7 +265,7 @@ class Session(Chat):
     # ---- inside
 
     def _count_idle(self) -> None:
-        """Schedule a count of the next request, unless something happens before."""
+        """Schedule a count of the next request, which is cancelled if a task begins first."""
         self._stop_counting()
         if self.task is None and self.control.fitting.wants_idle_count:
             self._counting = asyncio.get_running_loop().create_task(self._count())
@@ -282,7 +284,7 @@ class Session(Chat):
             self.services.report_bug(error)  # only logged, because the user did not request the count
 
     def _finished(self) -> None:
-        """Process requests that arrived meanwhile."""
+        """Process the requests that arrived while the task was running."""
         if self._edit is not None:
             edit, self._edit = self._edit, None
             super().emit(edit.end())
@@ -326,7 +328,7 @@ class Session(Chat):
                 return
 
     async def _know_server(self) -> None:
-        """Update the state of the model's server; if no model is configured, use the one that it runs."""
+        """Update the state of the model's server; if no model is configured, use the model that the server runs."""
         await self.control.window.know_server()
         if runs := self.control.window.model_that_runs:
             await self.use_model(self.adapter_name, runs)
@@ -342,7 +344,10 @@ class Session(Chat):
         return reason == "done"
 
     async def _may_spend(self) -> bool:
-        """Return whether the budgets allow another turn (R-358); if not, tell the user and return the message."""
+        """Return whether the budgets allow another turn (R-358).
+
+        If not, tell the user and return the message to the input.
+        """
         refusal = await self.spending.refusal(self.adapter_name, self.control.policy.summary_adapter.name)
         if refusal:
             self.enter(State.IDLE)

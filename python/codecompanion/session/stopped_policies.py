@@ -1,4 +1,4 @@
-"""Chooses the policy that replaces a stopped one, whose table or one of whose options is invalid."""
+"""Chooses the replacement for a stopped policy: one whose table or one of whose options is invalid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICIES_KEY = "interactions.chat.opts.policies"
 
 
 class StoppedPolicy(msgspec.Struct, frozen=True):
-    """A stopped policy. `instead`: its replacement; `key`: the option that is invalid; `problem`: why."""
+    """A stopped policy. `instead`: its replacement; `key`: the invalid option; `problem`: why it is invalid."""
 
     instead: str
     key: str

@@ -29,9 +29,9 @@ from codecompanion.store.lease import FileLock
 FILE, OLDER, HEAD, LOCK = "audit.jsonl", "audit.1.jsonl", "audit.head", "audit.lock"
 MAX_BYTES = 5_000_000
 MAX_LINE_BYTES = 64_000
-"""Maximum length of a line: the strings of a longer one are cut, but it keeps the hash of the executed text."""
+"""Maximum line length: string values in longer lines are truncated, but the hash of the executed text is kept."""
 BATCH_S = 0.25
-"""Seconds for which non-urgent records are batched; if the host is killed, they are lost."""
+"""Number of seconds for which non-urgent records are batched; if the host is killed, they are lost."""
 _USUAL_TAIL = 8_192
 _CUT = 2_000
 _MAX_DEPTH, _MAX_ITEMS, _MAX_KEY = 20, 100, 200
@@ -57,7 +57,10 @@ class AuditLog:
         self._told = False
 
     def add(self, record: Record, *, urgent: bool = True) -> None:
-        """Queue a record. Urgent ones are flushed soon, others within `BATCH_S`. Call it from one thread."""
+        """Queue a record. Urgent records are flushed soon, others within `BATCH_S`.
+
+        Must always be called from the same thread.
+        """
         if self.folder is None:
             return
         if self._thread is None:
@@ -89,7 +92,7 @@ class AuditLog:
                 return
 
     def _take(self) -> list[Any]:
-        """Wait for a record and, unless it is urgent, up to `BATCH_S` for more, because a flush delays the store."""
+        """Wait for a record and, unless it is urgent, up to `BATCH_S` for more, because each flush delays the store."""
         taken, until = [self._waiting.get()], time.monotonic() + BATCH_S
         while not any(entry is _STOP or entry[1] for entry in taken):
             try:
@@ -126,7 +129,7 @@ class AuditLog:
 
 
 def read_audit(folder: Path, chat: str = "") -> Audit:
-    """Return the log of a data folder, of one chat or all. Blocks."""
+    """Return the audit log of a data folder, for one chat or for all ("" = all). Blocks."""
     found: list[dict[str, Any]] = []
     before, broken, first, seen = "", "", None, set[str]()
     for place, line in _lines(folder):
@@ -148,7 +151,7 @@ def read_audit(folder: Path, chat: str = "") -> Audit:
 
 
 def _lost(folder: Path, first: str | None, seen: set[str]) -> str:
-    """Return which part of the log is missing, judging by its head, or "".
+    """Return which part of the log is missing according to the head file, or "".
 
     `first` is the hash before the oldest record.
     """
@@ -164,7 +167,7 @@ def _lost(folder: Path, first: str | None, seen: set[str]) -> str:
 
 
 def _newest(folder: Path) -> str:
-    """Return the hash to store in the next record; if the file has lost the newest record, the head still has it."""
+    """Return the hash to store in the next record; the head file has it even if the newest record was lost."""
     found, told = _last_hash(folder / FILE) or _last_hash(folder / OLDER), str(_head(folder).get("hash", ""))
     if not told or told == found:
         return found

@@ -1,4 +1,4 @@
-"""Writes files beside the database: completely or not at all, private, and on disk on return (lesson 44).
+"""Writes files beside the database: completely or not at all, private, and flushed to disk on return (lesson 44).
 
 A draft is written beside the target, flushed and renamed over it; then the folder is flushed. A process killed at any
 moment leaves the old or the new file, and at worst an unused draft (`remove_drafts`).
@@ -80,7 +80,7 @@ def append_durably(target: Path, content: bytes) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Make the names in the folder durable."""
+    """Make changes to the names in a folder durable."""
     if os.name != "posix":  # only POSIX can open and flush a folder
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -93,8 +93,8 @@ def flush_folder(folder: Path) -> None:
 def remove_drafts(folder: Path, *, is_locked: bool = False) -> None:
     """Delete the drafts of killed processes.
 
-    A recent draft may still be in use, unless `is_locked`: the caller holds the lock of all writers there. Other files
-    in the folder may be the user's own and are kept.
+    A recent draft may still be in use, unless `is_locked`, which means that the caller holds the lock that all writers
+    there use. Other files in the folder may be the user's own and are kept.
     """
     for draft in folder.glob(f"*.{'[0-9a-f]' * 32 if is_locked else '*'}{DRAFT_SUFFIX}"):
         with contextlib.suppress(OSError):

@@ -1,13 +1,13 @@
 """Manages the leases of chats: one host writes a chat, all others may read it.
 
 Each open store holds its own lock file for as long as its process lives; a lease row names the owner's file. The lock
-is SQLite's own file lock on an empty database, which the operating system releases with the process: a killed owner
-frees its chats at once, and a laptop that was asleep keeps its chats. This needs no heartbeat, no expiry to tune, and
-no process id, which can be reused or mean something else in another container. `event_rows.append_events` checks the
-lease inside the transaction, so a host that lost its chat cannot write to it.
+is SQLite's own file lock on an empty database, which the operating system releases when the process ends: the chats of
+a killed owner become free at once, and a laptop that was asleep keeps its chats. This needs no heartbeat, no expiry to
+tune, and no process id, which can be reused or mean something else in another container. `event_rows.append_events`
+checks the lease inside the transaction, so a host that lost its chat cannot write to it.
 
 The rows are lost with the database. So each owner also lists its chats in a file beside its lock: they still belong to
-it in a new database that was created without it (`Owner.foreign_claim`).
+the owner in a new database that was created without it (`Owner.foreign_claim`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from codecompanion.store.sqlite_connection import create_private_file, primary_c
 FOLDER = "owners"
 _CLAIMS = ".chats"
 REBUILDING = "rebuilding.lock"
-"""Locked by the one host that restores chats from their checkpoints."""
+"""Lock file held by the one host that restores chats from their checkpoints."""
 LEFTOVER_AGE_S = 3_600.0  # seconds; an unlocked lock file this old belongs to a dead process
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """A chat owned by a host: process id and machine are for display, `owner` decides."""
+    """A chat owned by a host: process id and machine are only for display; `owner` decides who has it."""
 
     chat_id: str
     owner: str
@@ -56,7 +56,7 @@ class FileLock:
     """An exclusive lock on a file, kept until `release` or the end of the process."""
 
     def __init__(self, path: Path, timeout_s: float = 10.0) -> None:
-        """Take the lock; raises `sqlite3.OperationalError` when it is not free within `timeout_s`."""
+        """Take the lock; raises `sqlite3.OperationalError` if it does not become free within `timeout_s`."""
         self.path = path
         create_private_file(path)
         self._connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
@@ -68,7 +68,7 @@ class FileLock:
             raise
 
     def release(self) -> None:
-        """Release the lock; the file stays."""
+        """Release the lock; the file is kept."""
         self._connection.close()
 
 
@@ -113,7 +113,7 @@ class Owner:
         self._list_claims(self._claims.since)
 
     def is_alive(self, owner: str) -> bool:
-        """Return whether the host with an owner id is still running."""
+        """Return whether the host with this owner id is still running."""
         if owner == self.id:
             return True
         return self._folder is not None and is_locked(_lock_file(self._folder, owner))
@@ -167,7 +167,7 @@ class Owner:
                     file.with_suffix(_CLAIMS).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Stop being an owner: all our leases become free."""
+        """Stop being an owner, which frees all our leases."""
         if self._lock is not None:
             self._lock.release()
             for file in (self._lock.path, self._lock.path.with_suffix(_CLAIMS)):
@@ -213,7 +213,7 @@ def acquire(connection: sqlite3.Connection, owner: Owner, chat_id: str, now: flo
 
 
 def release(connection: sqlite3.Connection, owner: Owner, chat_id: str) -> None:
-    """Release the chat; another host's lease stays."""
+    """Release the chat; a lease of another host is kept."""
     connection.execute("DELETE FROM leases WHERE chat_id = ? AND owner = ?", (chat_id, owner.id))
     owner.unclaim(chat_id)
 

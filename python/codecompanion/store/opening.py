@@ -35,23 +35,25 @@ from codecompanion.store.store import Clock, Report, Store, suspicion_of
 
 _LOG = logging.getLogger(__name__)
 _OURS, _ENOUGH = frozenset({"chats", "events", "leases", "message_text"}), 2
-"""Tables that every version has, and how many prove that a file is ours: a damaged file may have lost some, and another
-program's may have one of these names."""
+"""The tables that every version has, and the number of them that proves that a file is ours.
+
+A damaged file may have lost some, and another program's file may have a table with one of these names.
+"""
 
 
 def log_problem(problem: StoreError) -> None:
-    """Write the problem to the log: the default `report`."""
+    """Log the problem as a warning; the default `report`."""
     _LOG.warning("%s", problem)
 
 
 def open_store(data_dir: Path, clock: Clock = time.time, report: Report = log_problem) -> Store:
-    """Open (create, migrate, repair) `sessions.db` in the folder.
+    """Open `sessions.db` in the folder; create, migrate or repair it if necessary.
 
     A damaged file is set aside and its readable content is saved into a new one; `report` receives one sentence about
     it.
 
     Raises:
-        StoreUnavailable: read-only, full, no permission, locked, or written by a newer version; continue with
+        StoreUnavailable: the store is read-only, full, forbidden, locked, or from a newer version; continue with
             `open_memory_store` and tell the user.
         StoreCorrupt: the file is damaged and another Neovim has it open, so it cannot be repaired now.
     """
@@ -123,7 +125,7 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
 
 
 def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
-    """Rename a folder, or another program's database, at the path; return a notice about it."""
+    """Rename a folder or another program's database that occupies the path, and return a notice about it."""
     what = ""
     if path.is_dir():
         what = "a folder"
@@ -150,13 +152,13 @@ def _set_foreign_aside(path: Path, now: float) -> StoreCorrupt | None:
 
 
 def _was_emptied(path: Path) -> bool:
-    """Return whether a database that was in use here is empty now, according to its list of marks."""
+    """Return whether a database that was in use here, according to its list of marks, is now empty or missing."""
     is_there = path.exists() and path.stat().st_size > 0
     return not is_there and marks.read_belonging(path.resolve()) is not None
 
 
 def _lost_frames(connection: sqlite3.Connection, commits: int) -> int:
-    """Return the number of pages in the write-ahead log that SQLite skipped after a damaged one."""
+    """Return the number of pages in the write-ahead log that SQLite skipped after a damaged page."""
     _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return max(0, commits - int(frames))
 
@@ -177,7 +179,7 @@ def _open_sound(path: Path) -> sqlite3.Connection:
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Migrate the file; a version that does not match the tables counts as damage (a restored dump)."""
+    """Migrate the file; a version that does not match the tables (as in a restored dump) counts as damage."""
     found = version_of(connection)
     if found < 0 or (not found and connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
         raise damage(f"the file has tables, and the version {found}")
@@ -190,7 +192,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _try_to_write(connection: sqlite3.Connection) -> None:
-    """Check whether the file can be written; BEGIN IMMEDIATE alone succeeds on a read-only file."""
+    """Check that the file can be written; BEGIN IMMEDIATE alone succeeds on a read-only file."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(f"PRAGMA user_version = {version_of(connection)}")
@@ -200,7 +202,7 @@ def _try_to_write(connection: sqlite3.Connection) -> None:
 
 
 def _look_for_damage(connection: sqlite3.Connection, path: Path) -> None:
-    """Read both ends of every table, and the whole file only if it is suspect (a second per GB)."""
+    """Check both ends of every table for damage, and the whole file only if it is suspect (a second per GB)."""
     if not marks.beside(path, "-wal").exists() or not marks.beside(path, "-wal").stat().st_size:
         (pages,), (size,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
         if path.stat().st_size < pages * size:

@@ -1,4 +1,4 @@
-"""Opens the store's SQLite connections, keeps its files private, and maps SQLite's and the system's errors.
+"""Opens the store's SQLite connections, keeps its files private, and translates SQLite and OS errors.
 
 One connection writes (owned by `writer_thread.Writer`), one reads; both use the same WAL database, so reads never wait
 for writes. A store in memory has a single connection under one lock. Every sqlite3 and OS error leaves the store as a
@@ -53,7 +53,7 @@ def is_damage(error: BaseException) -> bool:
 
 
 def primary_code(error: sqlite3.Error) -> int:
-    """Return the primary result code of the error, or 0 if it comes from the Python module itself."""
+    """Return the primary result code of the error, or 0 if it comes from the Python module rather than SQLite."""
     return int(getattr(error, "sqlite_errorcode", 0)) & _PRIMARY_CODE
 
 
@@ -78,7 +78,7 @@ def explain(error: Exception, path: Path | None) -> StoreError:
 
 @contextlib.contextmanager
 def told_as_ours(path: Path | None) -> Iterator[None]:
-    """Convert sqlite3 and OS errors of the block to `StoreError`."""
+    """Convert sqlite3 and OS errors raised in the block to `StoreError`."""
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
@@ -107,7 +107,10 @@ def create_private_file(path: Path) -> None:
 
 
 def connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:
-    """Return a connection in autocommit mode, usable from any thread (the caller serialises); None = in memory."""
+    """Return a connection in autocommit mode, usable from any thread if the caller serialises access.
+
+    `path` None opens a database in memory.
+    """
     name = ":memory:" if path is None else str(path)
     connection = sqlite3.connect(name, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False)
     try:
@@ -130,7 +133,7 @@ class Database:
     """The two connections of an open store and the locks that serialise their use."""
 
     def __init__(self, path: Path | None, writer: sqlite3.Connection) -> None:
-        """Take over the migrated write connection; open the read connection beside it."""
+        """Take over the migrated write connection and open a read connection."""
         self.path = path
         self.writer = writer
         self.write_lock = threading.Lock()
@@ -148,7 +151,7 @@ class Database:
     def exchange(self, *, fold_in: bool = True) -> None:
         """Switch to the file now at the path, then close the previous one. The caller holds the write lock.
 
-        `fold_in`: merge the log into the previous file first; False if its content is someone else's.
+        `fold_in`: merge the log into the previous file first; False if the file's content is not ours.
         """
         writer = connect(self.path)
         try:
@@ -166,7 +169,7 @@ class Database:
             connection.close()
 
     def fold_in(self) -> None:
-        """Merge the log into the file, even if that was renamed, in which case SQLite does not do it itself."""
+        """Merge the log into the file; SQLite does not do this itself if the file was renamed."""
         with contextlib.suppress(sqlite3.Error):
             self.writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
 

@@ -1,4 +1,4 @@
-"""Provides the session store: one file per user, shared by all Neovims (design, "Store").
+"""Provides the session store: one file per user, shared by all Neovim processes (design, "Store").
 
 Writing methods return at once with a `concurrent.futures.Future`; it is resolved when the change is on disk, or fails
 with a one-sentence `StoreError`. In a coroutine: `await durable(store.append(…))`. Reading methods return values and
@@ -52,7 +52,7 @@ Clock = Callable[[], float]
 
 
 def suspicion_of(path: Path) -> Path:
-    """Return the marker file that asks for a full check at the next opening."""
+    """Return the path of the marker file that requests a full check when the database is next opened."""
     return path.with_name(path.name + ".suspect")
 
 
@@ -93,8 +93,8 @@ class Store:
     ) -> Future[list[LogEvent]]:
         """Append to the chat's log atomically; the future returns the events with their seqs once they are on disk.
 
-        Appends to one chat are written in call order. `after_seq`: continue numbering after it, even if the log ends
-        earlier. `at`: the time of the events, in seconds since the epoch, None = now.
+        Appends to one chat are written in call order. `after_seq`: continue numbering after this number, even if the
+        log ends earlier. `at`: the time of the events in seconds since the epoch (None: now).
 
         The returned future may raise: LeaseHeld: another host owns the chat. StoreUnavailable: nothing was stored (disk
         full, read-only …); the same append may be retried.
@@ -110,7 +110,7 @@ class Store:
         return future
 
     async def log(self, chat_id: str, *payloads: EventPayload) -> list[LogEvent]:
-        """Append and wait until it is on disk; see `append`."""
+        """Append events and wait until they are on disk; see `append`."""
         return await durable(self.append(chat_id, payloads))
 
     def load_events(self, chat_id: str, since: int = 0, until: int = event_rows.NEWEST) -> list[LogEvent]:
@@ -138,7 +138,7 @@ class Store:
         return self._submit_quietly(run)
 
     def read_log(self, chat_id: str) -> tuple[list[LogEvent], list[int]]:
-        """Return the chat's events and the numbers of damaged ones, without reporting them."""
+        """Return the chat's events and the sequence numbers of damaged ones, without reporting the damage."""
         with self._reading() as connection:
             rows, unreadable = event_rows.read_rows(connection, chat_id)
         found, damaged = event_rows.decode_rows(rows)
@@ -150,7 +150,7 @@ class Store:
     def restore_messages(self, chat_id: str, restored: Mapping[int, Message]) -> Future[int]:
         """Write messages where the log is damaged, by sequence number; the future returns the number of rows written.
 
-        The returned future may raise: LeaseHeld: another host owns the chat. StoreError: a page is damaged: the file is
+        The returned future may raise: LeaseHeld: another host owns the chat. StoreError: a page is damaged; the file is
         repaired when it is next opened.
         """
         now = self._clock()
@@ -162,7 +162,7 @@ class Store:
         return self._writer.submit(run)
 
     def reached(self) -> dict[str, int]:
-        """Return the sequence number of the newest event of every chat."""
+        """Return the newest sequence number of each chat, keyed by chat id."""
         with self._reading() as connection:
             return dict(connection.execute("SELECT chat_id, last_seq FROM chats"))
 
@@ -171,7 +171,10 @@ class Store:
         return self._writer.submit(event_rows.restore_totals)
 
     def list_sessions(self, cwd: str | None = None, limit: int = 100, chat_id: str | None = None) -> list[SessionInfo]:
-        """Return the stored chats (of one folder), newest first; or the chat with this id, even if it is empty."""
+        """Return the stored chats, newest first, optionally only those of one folder.
+
+        With `chat_id`, return only that chat, even if it is empty.
+        """
         with self._reading() as connection:
             rows = list_rows(connection, cwd=cwd, limit=limit, chat_id=chat_id, empty=chat_id is not None)
         return [self._with_owned(info, owner) for info, owner in rows]
@@ -194,7 +197,7 @@ class Store:
         return totals.last_seq if totals else 0
 
     def list_family(self, family: str) -> list[SessionInfo]:
-        """Return the branches of a tree of chats (by its first chat), newest first."""
+        """Return the chats in the tree whose first chat is `family`, newest first."""
         with self._reading() as connection:
             rows = list_rows(connection, family=family, limit=1_000)
         return [self._with_owned(info, owner) for info, owner in rows]
@@ -208,7 +211,7 @@ class Store:
         payloads: Iterable[EventPayload],
         draft: str = "",
     ) -> Future[None]:
-        """Create the chat `chat_id` from the beginning of another one, with a draft; see `copying.copy_chat`."""
+        """Create the chat `chat_id` from the beginning of `from_chat`, with a draft; see `copying.copy_chat`."""
         batch, now = tuple(payloads), self._clock()
 
         from codecompanion.store.log import copying  # not needed at startup
@@ -220,9 +223,9 @@ class Store:
         return self._writer.submit(run)
 
     def delete(self, chat_id: str) -> Future[int]:
-        """Delete the chat with all its rows, and the blobs only it used.
+        """Delete the chat with all its rows, and the blobs that only it used.
 
-        The future returns the number of events; checkpoints are separate files (`checkpoints`).
+        The future returns the number of events deleted; checkpoints are separate files (`checkpoints`).
 
         Raises (in the future):
             LeaseHeld: another host owns the chat; nothing was deleted.
@@ -256,7 +259,7 @@ class Store:
             return search_messages(connection, query, today, chat_id=chat_id, seqs=seqs, limit=limit)
 
     def index_completed(self) -> Future[None]:
-        """Return a future that is resolved once all messages of older versions are indexed, or the store is closed."""
+        """Return a future that is resolved once all messages of older versions are indexed, or on closing."""
         return self._completion.ended
 
     # ---- leases
@@ -285,7 +288,7 @@ class Store:
     # ---- contents
 
     def put_blob(self, content: bytes) -> str:
-        """Store a blob and return its sha256; it is on disk on return. Use a thread for large blobs."""
+        """Write a blob to disk and return its sha256. Use a thread for large blobs."""
         return self._blobs.put(content)
 
     def read_blob(self, sha256: str) -> bytes:
@@ -299,9 +302,9 @@ class Store:
     # ---- scratch (survives a killed host; a failure is reported, and also raised by the future)
 
     def save_draft(self, chat_id: str, text: str, copy: str = "") -> Future[None]:
-        """Save the text of the input region; logging it as a user message clears it. Failures are not reported.
+        """Save the text of the input region as a draft, which logging a user message clears. Failures are not reported.
 
-        `copy`: text typed into a copy of another owner's chat is stored separately.
+        `copy` names a copy of another owner's chat; text typed there is stored separately.
         """
         now, kind = self._clock(), scratch.copy_kind(self._owner.id, copy) if copy else "draft"
         return self._submit_quietly(lambda connection: scratch.save_text(connection, chat_id, kind, text, now))
@@ -379,7 +382,7 @@ class Store:
         self._owner.close()
 
     async def aclose(self) -> None:
-        """Close without blocking the loop."""
+        """Close the store without blocking the event loop."""
         await asyncio.to_thread(self.close)
 
     # ---- internals
@@ -412,7 +415,7 @@ class Store:
         return future
 
     def _report_failure(self, future: Future[None]) -> None:
-        """Report a failure that might go unnoticed otherwise, but not the same one repeatedly."""
+        """Report a failure that might otherwise go unnoticed, unless it was just reported."""
         error = future.exception()
         if error is None:
             self._last_reported = ""

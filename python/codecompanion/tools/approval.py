@@ -8,7 +8,7 @@
   project's code, including exact commands, are covered until a file that defines them changes.
 - Commands that begin with a prefix allowed in the configuration run at once (`command_prefix`).
 - YOLO covers every tool except those with `allowed_in_yolo_mode = false`; these ask unless `always` covers them.
-- A change of a file that some program runs (`code_files`) always asks, even with YOLO or `require_approval_before =
+- A change to a file that a program runs (`code_files`) always asks, even with YOLO or `require_approval_before =
   false`; only the `guarded_files` option excludes a file.
 - A call for which the tool itself requires a question always asks (`Tool.why_asked`: `read_file` of a key file).
 - No `always`, not even one from an earlier version, covers a command that destroys work (`destructive_commands`) or
@@ -71,7 +71,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return self.asks_before(tool) or tool.effect == "write"
 
     def with_reason(self, question: ApprovalQuestion, given_path: str, root: str) -> ApprovalQuestion:
-        """Set the question's `why` if no `always` can cover it, and `again` if a grant no longer covers it.
+        """Return the question with `why` set if no `always` can cover it, and `again` if a grant no longer covers it.
 
         `given_path` is the path as the model wrote it, which may be a symlink into a guarded place.
         """
@@ -125,7 +125,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return question is not None and bool(question.command) and self._is_configured(question, setting)
 
     def granted_by(self, tool: Tool, question: ApprovalQuestion | None) -> str:
-        """Return the grant that lets a call run without a question, in a few words for the audit log."""
+        """Describe in a few words, for the audit log, why a call runs without a question."""
         setting = self.settings.get(tool.spec.name)
         if not self.asks_before(tool):
             return "never asks" if setting and tool.effect != "read" else "reads only"
@@ -163,7 +163,10 @@ class Approvals(msgspec.Struct, frozen=True):
         return False
 
     def after(self, question: ApprovalQuestion, decision: Decision, *, family: bool = False) -> Approvals:
-        """Return the grants after the user's answer; `family`: `always` covers the family that the question offers."""
+        """Return the grants after the user's answer.
+
+        `family`: `always` covers the family of commands that the question offers.
+        """
         if decision != "always" or question.why or question.narrowed:
             return self
         hosts = self.hosts

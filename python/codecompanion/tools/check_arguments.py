@@ -1,8 +1,9 @@
 """Checks values against the part of JSON Schema that tool parameters use, with errors a model can act on.
 
 Checked: type, enum, const, required, properties, additionalProperties, items, minimum/maximum and their exclusive
-forms, minLength/maxLength, minItems/maxItems, anyOf. Other keywords are ignored, even `pattern`, because an external
-one could take forever to match. Anything but an object where a schema is expected (`true`, a list) allows everything.
+forms, minLength/maxLength, minItems/maxItems, anyOf. Other keywords are ignored, even `pattern`, because a pattern from
+outside could take forever to match. Where a schema is expected, anything but an object (such as `true` or a list)
+allows everything.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def cleaned(value: Any, schema: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Format a value for an error message: its JSON, shortened, with its type."""
+    """Format a value for an error message as its type and shortened JSON."""
     try:
         text = msgspec.json.encode(value).decode("utf-8", "replace")
     except (*NOT_READABLE, TypeError):

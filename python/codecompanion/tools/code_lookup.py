@@ -17,10 +17,10 @@ class CodeLookup(Protocol):
     async def __call__(
         self, query: str, kind: LookupKind, below: str, limit: int, unsaved: Mapping[str, str]
     ) -> SearchOutcome:
-        """Return at most `limit` locations below the path `below` (relative, "" = everywhere), best first.
+        """Return at most `limit` locations below the path `below` (relative; "" means everywhere), best first.
 
-        `unsaved`: path → text of open files that differ from the disk. With the kind `any` the query is a question or
-        words, otherwise a name or a string to find literally.
+        `unsaved`: path → text of open files that differ from the disk. With the kind `any`, the query is a question or
+        keywords; otherwise it is a name or a string to find literally.
         """
         ...
 

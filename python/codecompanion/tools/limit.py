@@ -1,13 +1,13 @@
 """Shortens a long tool result for the model: head, tail, and how to read the rest (lesson 47).
 
-Pure text in, text out. The session stores the whole result; this version is computed once and never changes, so that
+Pure functions on text. The session stores the whole result; this version is computed once and never changes, so that
 the provider's prompt cache stays valid.
 """
 
 from __future__ import annotations
 
 STORED_PREFIX = "stored:"
-"""Prefix of the path of a stored result for `read_file`: `stored:<sha256>`."""
+"""Path prefix with which `read_file` reads a stored result: `stored:<sha256>`."""
 
 MIN_LIMIT_CHARS = 600
 """Minimum limit; a smaller one would leave hardly any text besides the note."""
@@ -16,7 +16,7 @@ _HEAD_SHARE = 0.6
 
 
 def shorten(text: str, limit_chars: int, stored_as: str) -> str:
-    """Return the text, or its head and tail with a note between them, at most `limit_chars` characters.
+    """Return the text or, if it exceeds `limit_chars` characters, its head and tail with a note between them.
 
     The text is cut at line endings if that keeps at least half of each part, else within a line. `stored_as` is the
     sha256 of the stored text, or "" if it could not be stored.

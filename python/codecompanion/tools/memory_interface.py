@@ -1,4 +1,4 @@
-"""The session's interface for the `memory` tool to everything remembered about a project besides the notes."""
+"""Defines the interface through which the `memory` tool reaches everything remembered about a project but the notes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codecompanion.model.messages import Source
 
 
 class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry found in the memory. `place`: its path under `/memories`, or its author."""
+    """An entry found in memory. `place` is its path under `/memories`, or its author."""
 
     place: str
     title: str
@@ -26,13 +26,16 @@ class ProjectMemory(Protocol):
     """A project's memory, apart from the notes, which the tool reads and writes itself."""
 
     def shared_dir(self) -> Path | None:
-        """Return the real folder of the notes for every project, None = it does not exist."""
+        """Return the real folder of the notes for all projects, or None if it does not exist."""
 
     def changing(self) -> AbstractContextManager[None]:
-        """Hold the lock of the notes; raises a `CodeCompanionError` if another Neovim holds it for too long."""
+        """Return a context manager that holds the notes lock.
+
+        Raises `CodeCompanionError` if another Neovim holds the lock for too long.
+        """
 
     def why_refused(self, text: str) -> str:
-        """Return why this text may not be remembered; "" = it may."""
+        """Return why this text may not be remembered, or "" if it may."""
 
     def search(self, query: str, check: Callable[[], None]) -> tuple[FoundMemory, ...]:
         """Return the entries that match a query, best first; `check` raises if the call is stopped."""

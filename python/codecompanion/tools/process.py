@@ -25,10 +25,10 @@ from codecompanion.tools.sandbox.host_proxy import HostProxy
 from codecompanion.waiting import made_or_undone
 
 TERMINATE_S = 0.5
-"""Seconds that a process group has to end after SIGTERM."""
+"""Seconds that a process group is given to end after SIGTERM."""
 
 LAUNCHER_S = 3.0
-"""Seconds that the launcher has to end everything in the sandbox.
+"""Seconds that the launcher is given to end everything in the sandbox.
 
 It kills the remaining processes after `GRACE_S`; only its own exit proves that none are left. If the launcher is
 killed, the kernel has to end them, which takes a moment.
@@ -39,14 +39,14 @@ DRAIN_S = 0.5
 
 
 LISTENER_S = 10.0
-"""Seconds that the launcher has to open the proxy's listening socket, before the command starts."""
+"""Seconds that the launcher is given to open the proxy's listening socket before the command starts."""
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a program ended. `code` is None after a timeout, negative for a signal.
+    """How a program ended. `code` is None after a timeout and negative after a signal.
 
-    `left_running`: it left processes running, which were ended. `excess`: the sandbox limit that ended it. `has_begun`
-    is False if the sandbox ended before the command began.
+    `left_running`: the program left processes running, which were ended. `excess`: the sandbox limit that ended the
+    program. `has_begun` is False if the sandbox ended before the command began.
     """
 
     code: int | None
@@ -85,7 +85,8 @@ async def run_program(
 ) -> Ended:
     """Run the program until it ends. Standard error is merged into standard output unless `stderr` is given.
 
-    With `confine` it runs in the sandbox, which replaces `argv` and `env`; its only network access is `proxy`.
+    With `confine`, the program runs in the sandbox, which replaces `argv` and `env`; its only network access is
+    `proxy`.
 
     Raises: ToolError: the program cannot be started. asyncio.CancelledError: the awaiting task was cancelled; the
     process group has ended.
@@ -156,7 +157,7 @@ async def _follow(
 
 
 def _ended_inside(code: int | None, report: Report | None) -> Ended:
-    """Return how a sandboxed command ended, from the exit code of its parent and the launcher's report.
+    """Return how a sandboxed command ended, judging by its parent's exit code and the launcher's report.
 
     Raises: ToolError: the sandbox could not be built.
     """

@@ -1,7 +1,7 @@
 """Runs one tool call so that it cannot harm the session.
 
-Any exception of a tool becomes an error result of one sentence, and a time limit ends the tool. Cancelling the awaiting
-task ends the tool (tools kill their process groups) and then raises `CancelledError` as usual.
+Any exception that a tool raises becomes a one-sentence error result, and a time limit ends the tool. Cancelling the
+awaiting task ends the tool (tools kill their process groups) and then raises `CancelledError` as usual.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class ResolveOnce:
-    """Resolves each path once, so that the approved file is the changed one even if a link replaces a folder."""
+    """Resolves each path only once, so that the approved file is the one changed even if a link replaces a folder."""
 
     def __init__(self, resolve: Callable[[str], Path]) -> None:
         self._resolve = resolve
@@ -69,9 +69,9 @@ async def run_call(tool: Tool, arguments: dict[str, Any], context: ToolContext) 
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """The decision about a call: the question to ask, or None; then `grant` is the grant that lets it run.
+    """The decision about a call: the question to ask, or None with the `grant` that lets the call run.
 
-    `about`: the call's question, even if the user is not asked; None = it has none.
+    `about` is the call's question even if the user is not asked, or None if there is no question.
     """
 
     question: ApprovalQuestion | None = None
@@ -89,8 +89,8 @@ async def approval_question(
 ) -> ApprovalQuestion | None:
     """Return the question to ask before the call runs, or None. `context.narrowed` adds questions.
 
-    Raises: ToolError: the call can only fail (no such file, path outside, text not found), so there is no question; the
-    error is the call's result.
+    Raises: ToolError: the call is certain to fail (no such file, path outside, text not found), so there is no
+    question; the error is the call's result.
     """
     return (await decided(tool, arguments, context, approvals)).question
 

@@ -1,6 +1,7 @@
 """Defines a tool: a spec for the model, a rule for approval, and a coroutine that runs it.
 
-Tools import only vocabulary, and `workspace`'s path rule only as part of `ToolContext`.
+Tools import only vocabulary packages (architecture.md); they get the path rule of `workspace` only through
+`ToolContext`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def walk_everything(folder: Path, *, include_ignored: bool = False) -> Iterator[
 
 
 def holds_no_secret(text: str, path: str) -> str:
-    """Report no secret for any text."""
+    """Return "": no text contains a secret. A default for the command line and tests."""
     del text, path
     return ""
 
@@ -56,16 +57,16 @@ def all_is_shown(text: str, path: str) -> tuple[str, str]:
 
 
 def not_audited(summary: str, place: str, grant: str) -> None:
-    """Record no second run."""
+    """Ignore a second run instead of recording it in the audit log."""
 
 
 def no_git_config(file: Path) -> list[tuple[str, str]]:
-    """Read no git configuration; `workspace` provides the reader."""
+    """Raise `OSError` instead of reading a git configuration; `workspace` provides the actual reader."""
     raise OSError(f"{file} is not read")
 
 
 def nothing_is_secret(name: str) -> bool:
-    """Return that no file name marks keys; `workspace` provides the real check."""
+    """Return False for every file name; `workspace` provides the actual check for key files."""
     del name
     return False
 
@@ -74,8 +75,9 @@ class RemovedMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message that the model no longer sees in its original form (R-516).
 
     `key` is its short name; `how` is the operation that removed it (`cleared`, `summarised` …); `changed` is the state
-    of the file it came from, or "" unless that is known to be changed or deleted. `snippet` marks matches with « ».
-    `times`: how often the same call gave the same result, of which this is the newest. `sources`: those of its text.
+    of the file it came from if the file is known to be changed or deleted, otherwise "". `snippet` marks matches with «
+    ». `times`: the number of times that the same call gave this result; this message is the newest. `sources`: the
+    sources of its text.
     """
 
     key: str
@@ -128,7 +130,7 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A completed change of one file: its position in the log, the numbers of lines added and removed, its diff."""
+    """A completed change to one file: its id in the log, the numbers of lines added and removed, and its diff."""
 
     change_id: str
     path: str
@@ -139,7 +141,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TakesBack(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes that another change reverts, by id, and the tools' changes that are undone by it."""
+    """The ids of the changes that another change reverts, and the places of tools' changes that it removes."""
 
     changes: tuple[str, ...] = ()
     gone: tuple[PlacesGone, ...] = ()
@@ -149,7 +151,7 @@ NOTHING = TakesBack()
 
 
 class ToChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A file about to be changed, with both contents (None = no file).
+    """A file about to be changed, with its contents before and after (None if the file does not exist).
 
     `mode` is the file's permissions, `link` the target of a symbolic link that is deleted.
     """
@@ -207,11 +209,11 @@ class CallingChat(Protocol):
     async def ask_to_repeat(self, question: ApprovalQuestion) -> str | None:
         """Ask whether a command that failed in the sandbox may run again, and return the grant for it.
 
-        "" = the user declined, None = the user cannot be asked.
+        Return "" if the user declined, and None if the user cannot be asked.
         """
 
     def granted_hosts(self) -> frozenset[str]:
-        """Return the hosts that commands of this chat may reach after "always"; `ANY_HOST` = all."""
+        """Return the hosts that commands of this chat may reach after "always" (`ANY_HOST` means all)."""
 
 
 class NoChat:
@@ -234,9 +236,9 @@ class NoChat:
 
 
 class Narrowed(msgspec.Struct, frozen=True):
-    """Why the grants of a chat are narrowed (`tools.narrowing`); `because` in one line, "" = not narrowed.
+    """Why the grants of a chat are narrowed (`tools.narrowing`): `because` in one line, or "" if they are not.
 
-    `only_server`: the MCP server that is the only source of the text, "" = there are others. `has_changed_files`:
+    `only_server`: the MCP server that is the only source of the text, or "" if there are others. `has_changed_files`:
     the chat has changed files since the text arrived.
     """
 
@@ -246,22 +248,22 @@ class Narrowed(msgspec.Struct, frozen=True):
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
-    """The context of a running tool. `resolve` maps a path to an absolute one inside the workspace.
+    """The context of a running tool. `resolve` maps a path to an absolute path inside the workspace.
 
-    `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550), `memory`
-    everything else remembered. `walk` is `workspace.files.walk` (with ignore rules). `is_secret` returns whether a
-    file's name marks it as keys or passwords, `why_secret(text, path)` the secret in a string ("" = none).
-    `without_secrets(text, path)` returns the text without their values, and why the file is withheld ("" = it is not).
-    `read_git_config` is `workspace.git_config.read_certainly`. `read_stored(sha256)` returns a stored result, and
-    raises `KeyError` or a `CodeCompanionError` if there is none. `environment` is the user's, with secrets; `hidden`
-    decides which of its variables are withheld from programs that the model runs. `recall` finds the text removed from
-    the chat. `accepted` is the proposal as the user edited it, or None without edits: the tool writes exactly that.
-    `opened` is the editor's state of the tool's files at the last query of `editor`; `recorder` logs changes of files;
-    `look_up_code` queries the project's index. `narrowed`: the text in the context that narrows grants. `chat_id` is ""
-    outside a chat; `chat` has the operations that a call may use there. `sandbox` is the sandbox for commands, None =
-    they run as the user. `on_second_run(summary, where, grant)` is called if a command that ended with that summary
-    runs again elsewhere. `decided` is the question that was answered, or that a grant covers: the call gets no more
-    access than it allows.
+    `resolve` raises `errors.OutsideWorkspace`. `memory_dir` is the real folder of `/memories` (R-550), `memory` the
+    interface to everything else remembered. `walk` is `workspace.files.walk` (with ignore rules). `is_secret` returns
+    whether a file's name suggests keys or passwords, `why_secret(text, path)` describes the secret in a string ("" if
+    none). `without_secrets(text, path)` returns the text without secret values, and why the file is withheld ("" if it
+    is not). `read_git_config` is `workspace.git_config.read_certainly`. `read_stored(sha256)` returns a stored result,
+    and raises `KeyError` or a `CodeCompanionError` if there is none. `environment` is the user's environment, including
+    secrets; `hidden` decides which variables are withheld from programs that the model runs. `recall` finds the text
+    removed from the chat. `accepted` is the proposal as the user edited it, or None without edits; the tool writes
+    exactly that content. `opened` is the editor's state of the tool's files at the last query of `editor`; `recorder`
+    logs changes of files; `look_up_code` queries the project's index. `narrowed` describes the text in the context that
+    narrows grants. `chat_id` is "" outside a chat; `chat` has the operations that a call may use there. `sandbox` is
+    the sandbox for commands; with None, they run as the user. `on_second_run(summary, where, grant)` is called if a
+    command that ended with that summary is run again with more access. `decided` is the question that was answered or
+    that a grant covers; the call gets no more access than the question allows.
     """
 
     root: Path
@@ -293,12 +295,12 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a call: `text` for the model, `summary` for the fold (`120 lines`), the changed file.
+    """The result of a call: `text` for the model, `summary` for the fold (`120 lines`), and the file `change`.
 
     `text` is complete, whatever its length; `limit.shorten` derives the model's version. `runner` sets `duration_ms`.
-    `sources`: the sources of the text, () = derived from tool and arguments (`session.provenance.result_sources`).
-    `printed`: the program whose output this is, if it may have read anything; "" = there was no output, or only from
-    files of the workspace and the system.
+    `sources`: the sources of the text; if (), they are derived from the tool and its arguments
+    (`session.provenance.result_sources`). `printed`: the output of a program that may have read anything, or "" if
+    there was no output, or output only from files of the workspace and the system.
     """
 
     text: str
@@ -318,16 +320,16 @@ ANY_HOST = "*"
 
 
 class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to the user. `always` covers `key`.
+    """An approval question for the user. Answering `always` grants `key`.
 
-    `key` is the tool's name, for a shell the folder and the exact command, for a deletion the path. File tools set the
-    complete contents: `before` and `after` are "" without a file, and both are "" for a file too large to compare in
-    the editor. A shell sets `command`, `folder` ("" = the root) and `offer`: families of commands that "always" can
-    cover. File tools set `becomes`: why the change turns the file into one that a program runs. `why` is the reason to
-    ask regardless of grants, `again` why a grant no longer covers the call; `approval` sets both. `narrowed`: the text
-    because of which nothing can be granted. `place` is where a command runs, or "" for other tools: outside an existing
-    sandbox, without one (`none`), or with the sandbox disabled (`off`). `note`: why it needs the network, as a
-    sentence; `hosts` are those it would reach, () = any.
+    For most tools, `key` is the tool's name; for a shell, the folder and the exact command; for a deletion, the path.
+    File tools set the complete contents: `before` or `after` is "" for a missing file, and both are "" for a file too
+    large to compare in the editor. A shell sets `command`, `folder` ("" for the root) and `offer`, the families of
+    commands that "always" can cover. File tools set `becomes`: why the change turns the file into one that a program
+    runs. `why` is the reason to ask regardless of grants, `again` the reason that a grant no longer covers the call;
+    `approval` sets both. `narrowed` describes the text that prevents new grants. `place` is where a command runs, or ""
+    for other tools: outside an existing sandbox, without one (`none`), or with the sandbox disabled (`off`). `note`:
+    why the command needs the network, as a sentence; `hosts` are the hosts it would reach, () for any.
     """
 
     key: str
@@ -350,27 +352,27 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def where(self) -> str:
-        """Return where a command runs for the audit log, with the hosts it requested."""
+        """Return the place where a command runs and the hosts it requested, for the audit log."""
         return f"{self.place}: {', '.join(self.hosts)}" if self.hosts else self.place
 
     def same_change(self, other: ApprovalQuestion) -> bool:
-        """Return whether both show the user the same change of the same file."""
+        """Return whether both questions show the user the same change to the same file."""
         mine = (self.path, self.before, self.after, self.title, self.body)
         return mine == (other.path, other.before, other.after, other.title, other.body)
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of the registry.
+    """A tool in the registry.
 
     `title(arguments)` starts the fold's title (`read_file lua/foo.lua 1-120`). `question(arguments, context)` returns
     the action to approve, or None if the call may run at once; it may read files, so it is called in a thread, and it
-    raises `errors.ToolError` if the call can only fail. `run` raises `errors.ToolError` for a failure that the model
-    should read. `keeps_time`: `run` itself ends at `context.timeout_s`, so that its partial result is not lost.
-    `only_when_removed`: offered to the model only after text was removed from the chat. `short`: its spec in a small
-    context window, None = a built-in tool is not offered there. `looks_at`: the editor state it needs: the open file at
-    its argument `path`, or all unsaved files. `why_asked(arguments, context)` returns why this call asks regardless of
-    grants, "" = it does not; it may read the disk, so it is called in a thread. `settings` apply unless the user
-    configures this tool. `server`: the MCP server that runs it, "" = none.
+    raises `errors.ToolError` if the call is certain to fail. `run` raises `errors.ToolError` for a failure that the
+    model should read. `keeps_time`: `run` ends by itself at `context.timeout_s`, so that its partial result is not
+    lost. `only_when_removed`: offered to the model only after text was removed from the chat. `short`: the spec for a
+    small context window; with None, a built-in tool is not offered there. `looks_at`: the editor state that the tool
+    needs, either the open file at its argument `path` or all unsaved files. `why_asked(arguments, context)` returns why
+    this call asks regardless of grants, or "" if it does not; it may read the disk, so it is called in a thread.
+    `settings` apply unless the user configures this tool. `server`: the MCP server that runs the tool, or "".
     """
 
     spec: ToolSpec

@@ -1,4 +1,4 @@
-"""Tool providers: sources of tools, which are treated like the built-in ones.
+"""Defines tool providers: sources of tools that are treated like the built-in ones.
 
 Names, approvals, time limits, the length of results and YOLO depend only on the `Tool`.
 """
@@ -24,15 +24,15 @@ class ToolProvider(Protocol):
     def tools(self, root: Path) -> Sequence[Tool]:
         """Return the current tools for chats in the folder, always in the same order (prompt cache).
 
-        Called before each request: it must answer at once from memory, without reading or waiting, and return the very
-        same objects as long as nothing has changed. A tool with its own `settings` needs no entry in the user's
-        configuration. If it raises, its tools are left out and reported in one sentence.
+        This is called before each request, so it must answer from memory at once, without reading or waiting, and
+        return the very same objects as long as nothing has changed. A tool with its own `settings` needs no entry in
+        the user's configuration. If it raises an exception, its tools are left out and one sentence reports this.
         """
 
 
 @runtime_checkable
 class LateProvider(Protocol):
-    """A provider with tools that arrive later: it has to load something, or its server is not started yet."""
+    """A provider with tools that arrive later, because it must load something or its server has not started yet."""
 
     def may_bring(self, name: str, root: Path) -> bool:
         """Return whether a tool of this name may still arrive, for chats in the folder."""
@@ -47,7 +47,7 @@ class SettlingProvider(LateProvider, Protocol):
         """Return whether its list of tools is final; called before each request."""
 
     async def settle(self, root: Path) -> None:
-        """Complete the list of tools. A request waits a few seconds; loading then continues in the background."""
+        """Complete the list of tools. A request waits a few seconds for this; loading continues in the background."""
 
 
 NOT_STARTED = "not started"
@@ -59,18 +59,19 @@ class ProvidedGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     short: str
-    """A shorter name of the group (`@{time}`), if no other group or tool has it."""
+    """A shorter name for the group (`@{time}`) if no other group or tool has that name, otherwise ""."""
     brings: Callable[[str], bool]
-    """A function that returns whether a tool of this name would be in the group, even before it has any."""
+    """A function that returns whether a tool with the given name would be in the group, even before it has any tools.
+    """
     what: str
     """The owner of the tools, as part of a sentence: `the MCP server time`."""
     state: str = ""
-    """Why its tools are missing: a word, then details after a colon; "" if they are available."""
+    """Why the group's tools are missing: a word, then details after a colon; "" if they are available."""
     is_listed: bool = True
     why_not: str = ""
-    """Why it cannot be chosen, and the remedy, without a full stop; "" if no action is needed."""
+    """Why the group cannot be chosen, and the remedy, without a full stop; "" if no action is needed."""
     lacks: str = ""
-    """The extra whose packages must be installed first, "" = none."""
+    """The extra whose packages must be installed first, or "" if none."""
 
 
 @runtime_checkable

@@ -1,7 +1,7 @@
-"""The tools of a chat: their schemas in a stable order, and the check of a model's calls.
+"""Provides the tools of a chat: their schemas in a stable order, and validation of the model's calls.
 
-An invalid call gets an answer the model can act on: the argument, the given and the expected value, and the nearest
-name for an unknown one.
+An invalid call gets an error the model can act on: the argument, the given and expected values, and the nearest match
+for an unknown name.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.tool import Tool
 
 OTHER_NAMES = {"insert_edit_into_file": "insert_edit"}
-"""codecompanion.nvim's names → our names for tools; accepted in settings and in calls."""
+"""Maps codecompanion.nvim's tool names to ours; they are accepted in settings and in calls."""
 BUILT_IN = "built in"
 """The source of the tools that come with the plugin."""
 ESSENTIAL = ("read_file", "insert_edit", "run_command", "grep_search")
-"""Built-in tools offered in a small window, most important first; a command can list, create and delete files."""
+"""Built-in tools offered in a small window, most important first; files can be listed, created and deleted by command.
+"""
 _ELSEWHERE = {
     **dict.fromkeys(
         ("edit", "edit_file", "multi_edit", "str_replace", "apply_patch", "replace_in_file"), "insert_edit"
@@ -34,25 +35,25 @@ _ELSEWHERE = {
     **dict.fromkeys(("glob", "find_files", "list_files", "list_dir"), "file_search"),
     **dict.fromkeys(("read", "view", "cat"), "read_file"),
 }
-"""Other agents' tool names → ours; the arguments differ, so the error for a call only names our tool."""
+"""Maps other agents' tool names to ours; the arguments differ, so the error for a call only names our tool."""
 
 _SHOWN_CHARS = 80
 _MAX_PROBLEMS = 8
 MAX_ARGUMENTS_LENGTH = 1_000_000
-"""Maximum characters of a call's arguments; anything longer is a runaway reply."""
+"""Maximum number of characters in a call's arguments; anything longer is a runaway reply."""
 
 
 class ToolRegistry:
     """The enabled tools, by name, in the order given.
 
     Raises:
-        ConfigError: a setting names a tool that does not exist, or two tools have one name.
+        ConfigError: a setting names a tool that does not exist, or two tools have the same name.
     """
 
     def __init__(
         self, tools: Iterable[Tool | tuple[str, Tool]], settings: Mapping[str, ToolSettings] | None = None
     ) -> None:
-        """Add the tools; those that are not built in come with the name of their source."""
+        """Add the tools; each tool that is not built in is given as a pair with the name of its source."""
         known: dict[str, Tool] = {}
         self.settings: dict[str, ToolSettings] = {}
         self.sources: dict[str, str] = {}
@@ -86,7 +87,7 @@ class ToolRegistry:
         """Return the tool.
 
         Raises:
-            ToolInputInvalid: no such tool; the message names the nearest one and lists all.
+            ToolInputInvalid: the tool does not exist; the message names the nearest match and lists all tools.
         """
         tool = self._tools.get(OTHER_NAMES.get(name, name))
         if tool is None:
@@ -104,10 +105,10 @@ class ToolRegistry:
         return tuple(self._tools)
 
     def for_small_window(self, most: int, count: Callable[[Sequence[ToolSpec]], int]) -> ToolRegistry:
-        """Return the tools that a coding chat needs most, in their short form, and all that are not built in.
+        """Return the most important built-in tools for coding in their short form, and all other tools unchanged.
 
-        Built-in tools are added in the order of `ESSENTIAL` while they take at most `most` tokens by `count`; the first
-        one is always included.
+        Built-in tools are added in the order of `ESSENTIAL`, up to a total of `most` tokens as counted by `count`; the
+        first tool is always included.
         """
         needed: list[Tool] = []
         for name in ESSENTIAL:
@@ -138,11 +139,11 @@ class ToolRegistry:
     def validate(self, name: str, arguments_json: str) -> dict[str, Any]:
         """Return the arguments of a call, checked against the tool's schema; an empty string means no arguments.
 
-        An optional argument that is `null` counts as not given, and a whole float as an integer; nothing else is
+        An optional argument that is `null` counts as omitted, and a whole float counts as an integer; nothing else is
         converted.
 
         Raises:
-            ToolInputInvalid: unknown tool, broken JSON, or arguments that do not match; explains how to fix them.
+            ToolInputInvalid: unknown tool, malformed JSON, or invalid arguments; the message explains how to fix them.
         """
         from codecompanion.tools import check_arguments  # not needed at startup
 

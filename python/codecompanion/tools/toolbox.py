@@ -1,7 +1,7 @@
 """Combines the tools of all providers in one registry, in provider order and then in each provider's order.
 
-If two tools have one name, the first wins. A tool that cannot be offered, because of its name, its schema or an error
-of its provider, is left out and reported once; the others are not affected.
+If two tools have the same name, the first wins. A tool that cannot be offered, because of its name, its schema or an
+error of its provider, is left out and reported once; the others are not affected.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAME = regex(r"[A-Za-z0-9_-]{1,64}")
 """Matches tool names that every model provider accepts."""
 _MAX_DESCRIPTION_CHARS = 20_000
 SETTLE_S = 5.0
-"""Seconds that a request waits for providers that are not ready; later tools are offered with the next request."""
+"""Seconds that a request waits for providers that are not ready; tools that arrive later are in the next request."""
 _MAX_FOLDERS = 32
 
 
@@ -43,7 +43,10 @@ class Toolbox:
         settings: Mapping[str, ToolSettings] | None = None,
         tell: Callable[[str], None] = _log.warning,
     ) -> None:
-        """`settings` are the user's for single tools; `tell` receives a sentence about a tool that was left out."""
+        """Set the providers and the user's settings for individual tools.
+
+        `tell` receives a sentence about each tool that was left out.
+        """
         self._providers, self._settings, self._tell = list(providers), settings or {}, tell
         self._made: dict[Path, tuple[tuple[tuple[ToolProvider, tuple[Tool, ...]], ...], ToolRegistry]] = {}
         self._told: set[str] = set()
@@ -65,7 +68,8 @@ class Toolbox:
     async def settle(self, root: Path, wanted: Callable[[Callable[[str], bool]], bool] = lambda brings: True) -> None:
         """Wait for providers whose tools are not known yet, so that the first request has all schemas.
 
-        `wanted` returns whether to wait for a provider, given the check for the names it may provide.
+        `wanted` returns whether to wait for a provider; its argument is a function that checks whether the provider may
+        bring a name.
         """
         waiting = [
             one
@@ -90,7 +94,7 @@ class Toolbox:
             self._settling.pop(provider, None)
 
     def registry(self, root: Path) -> ToolRegistry:
-        """Return the tools for chats in the folder; the same object as long as no provider's tools change."""
+        """Return the tools for chats in the folder; the object stays the same as long as no provider's tools change."""
         given = tuple((provider, self._given_by(provider, root)) for provider in self._providers)
         made, known = self._made.get(root, (None, None))
         if known is not None and made == given:
@@ -104,7 +108,7 @@ class Toolbox:
     def groups(self, root: Path) -> list[tuple[ProvidedGroup, tuple[str, ...]]]:
         """Return the groups of providers for chats in the folder, in their current state, each with its tools.
 
-        If two groups have one name, the first wins.
+        If two groups have the same name, the first wins.
         """
         found: dict[str, tuple[ProvidedGroup, tuple[str, ...]]] = {}
         for provider in self._providers:

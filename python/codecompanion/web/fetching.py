@@ -1,7 +1,7 @@
-"""Fetches one page, limited in size and time, only from checked addresses, through the user's proxy.
+"""Fetches a page through the user's proxy, with limits on size and time, and only from checked addresses.
 
-It uses httpcore2, the transport below httpx2, because its network backend allows an address to be checked before it is
-connected to. Redirects are followed here, and each is checked again; compressed bodies are decompressed up to the
+It uses httpcore2, the transport below httpx2, because its network backend allows checking an address before connecting
+to it. Redirects are followed here, and each target is checked again; compressed bodies are decompressed up to the
 limit.
 """
 
@@ -35,7 +35,7 @@ _ACCEPTED = "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """The response from an address. `url` is the final address after redirects; `charset` "" = not specified."""
+    """The response from a URL. `url` is the final URL after redirects; `charset` is "" if not specified."""
 
     url: str
     body: bytes
@@ -44,7 +44,7 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 class Fetcher:
-    """Fetches pages. `refuse` returns why an address is not allowed; `proxy` is the configured proxy, "" = none."""
+    """Fetches pages. `refuse` returns why an address is not allowed; `proxy` is the configured proxy ("" for none)."""
 
     def __init__(
         self, proxy: str = "", refuse: Callable[[Address], str] = why_refused, time_limit_s: float = TIME_LIMIT_S
@@ -52,10 +52,10 @@ class Fetcher:
         self._proxy, self._refuse, self._time_limit_s = proxy, refuse, time_limit_s
 
     async def fetch(self, url: str) -> Fetched:
-        """Return the response from an address.
+        """Return the response from a URL.
 
         Raises:
-            InputError: the page may not be fetched, is missing, too large or too slow; one sentence.
+            InputError: the page may not be fetched, is missing, too large or too slow; the message is one sentence.
         """
         import httpcore2
 
@@ -78,7 +78,7 @@ class Fetcher:
         raise InputError(f"{_address(parts)} was not fetched: it was redirected more than {MAX_REDIRECTS} times.")
 
     async def _get(self, parts: SplitResult) -> Fetched | str:
-        """Return the content of an address, or the target of its redirect."""
+        """Return the content of a URL, or the target of its redirect."""
         import httpcore2
 
         host, url = _ascii(parts.hostname or ""), _address(parts)
@@ -127,7 +127,7 @@ class Fetcher:
         return httpcore2.AsyncHTTPProxy(address, proxy_auth=auth, ssl_context=tls)
 
     def _proxy_for(self, scheme: str, host: str) -> str:
-        """Return the proxy for a host: the configured proxy, else the system's; "" = none."""
+        """Return the proxy for a host: the configured proxy or else the system's ("" for none)."""
         if self._proxy:
             return self._proxy
         proxies = getproxies()
@@ -140,7 +140,7 @@ class Fetcher:
         A proxy resolves the name itself, so names that are local or private here are never sent to a proxy.
 
         Raises:
-            InputError: it is refused, or unknown.
+            InputError: the host is refused or unknown.
         """
         addresses = await resolved(host, port)
         for address in addresses:
@@ -151,12 +151,12 @@ class Fetcher:
 
 
 def _refused(host: str, why: str, address: Address) -> InputError:
-    """Return the error for an address that is never fetched; there is no option for it, but a workaround is named."""
+    """Return the error for an address that is never fetched; no option allows it, but the error names a workaround."""
     return InputError(f"{host} is not fetched: it is {why} ({address}). Save the page and attach it with /file.")
 
 
 def _parts_of_proxy(proxy: str) -> tuple[str, tuple[str, str] | None]:
-    """Split a proxy's address into the address itself, and the user name and password."""
+    """Split a proxy URL into the URL without credentials, and the user name and password."""
     parts = urlsplit(proxy)
     bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "", "", ""))
     return bare, (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
@@ -167,10 +167,10 @@ def _address(parts: SplitResult) -> str:
 
 
 def _ascii(host: str) -> str:
-    """Return a name in the form of the domain name system.
+    """Return a host name in the ASCII form that DNS uses.
 
     Raises:
-        InputError: it is not a name.
+        InputError: it is not a valid host name.
     """
     try:
         return host if host.isascii() else host.encode("idna").decode("ascii")
@@ -183,7 +183,7 @@ def _quoted(target: str) -> bytes:
 
 
 def _why(error: Exception) -> str:
-    """Return a network error as text; TLS and proxy errors keep their own text."""
+    """Describe a network error; TLS and proxy errors keep their own text."""
     import httpcore2
 
     text = str(error).rstrip(".")

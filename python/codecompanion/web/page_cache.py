@@ -1,7 +1,7 @@
-"""Caches fetched pages on disk, so that an address is not fetched again for a while. Blocks.
+"""Caches fetched pages on disk, so that a URL is not fetched again for a while. Blocks.
 
-One file per address, named by its sha256, readable only by the user. Old or excess pages are deleted when another page
-is stored. Nothing depends on it: an unusable cache is treated as empty.
+Each URL has one file, named by the URL's sha256 and readable only by the user. Old or excess pages are deleted when
+another page is stored. Nothing depends on the cache: an unusable cache is treated as empty.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _log = logging.getLogger(__name__)
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A page as it was fetched, and the time in seconds since the epoch."""
+    """A cached page as it was fetched, and the time of fetching in seconds since the epoch."""
 
     time: float
     page: Fetched
 
 
 class PageCache:
-    """Caches pages below a folder; None = nothing is cached."""
+    """Caches pages in a folder; without a folder (None), nothing is cached."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder

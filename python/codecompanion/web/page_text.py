@@ -19,13 +19,13 @@ from codecompanion.web.fetching import Fetched
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT_TYPES = ("application/json", "application/xml", "application/javascript", "application/yaml", "application/toml")
 _MIN_SHARE = 0.2
-"""Minimum share of the page's text in the main part; below it, the whole page is used."""
+"""Minimum share of the page's text that the main part must contain; below it, the whole page is used."""
 _BLANK_LINES = regex(r"\n{3,}")
 _DATA_IMAGES = regex(r"!\[([^\]]{0,500})\]\(data:[^()\s]{0,10000000}\)")  # stop at `(`, otherwise n starts cost n²
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A page: `title` "" = none; `pdf` are the bytes of a document, or None for text."""
+    """A page. `title` is "" if there is none; `pdf` is the content of a PDF document, or None for text."""
 
     text: str = ""
     title: str = ""
@@ -36,7 +36,7 @@ def page_of(fetched: Fetched) -> Page:
     """Return the fetched page.
 
     Raises:
-        InputError: it is neither text nor a PDF; the message names its type.
+        InputError: the page is neither text nor a PDF; the message names its type.
     """
     kind, body = fetched.content_type, fetched.body
     if kind == "application/pdf" or body.startswith(b"%PDF-"):

@@ -1,1 +1,1 @@
-"""Defines the messages between Lua and the host: typed events out, typed requests in."""
+"""Defines the messages between Lua and the host: typed events from the host, typed requests to it."""

@@ -30,7 +30,7 @@ class Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True):
 
 
 class HostReady(Event, frozen=True, kw_only=True, tag="host_ready"):
-    """The host answered `hello`. `mistakes`: a sentence for each setting that it cannot use."""
+    """The host answered `hello`. `mistakes`: a sentence for each setting that the host cannot use."""
 
     version: str
     python: str
@@ -39,9 +39,9 @@ class HostReady(Event, frozen=True, kw_only=True, tag="host_ready"):
 
 
 class Mistakes(Event, frozen=True, kw_only=True, tag="mistakes"):
-    """The complete list of mistakes, sent again because more were found.
+    """The complete list of configuration mistakes, sent again because more were found.
 
-    `mistakes` as in `HostReady`; `failures`: sentences about the user's own tools and strategies that failed.
+    `mistakes` as in `HostReady`; `failures`: sentences about user-defined tools and strategies that failed.
     """
 
     mistakes: tuple[str, ...] = ()
@@ -60,8 +60,8 @@ class Reply(Event, frozen=True, kw_only=True, tag="reply"):
 class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     """One sentence for the user.
 
-    With `while_paused` it is removed when the meter shows that nothing is paused, with `until_compacted` when a
-    compaction succeeds, with `until_restored` when no chat is missing.
+    With `while_paused`, it is removed when the meter shows that nothing is paused; with `until_compacted`, when a
+    compaction succeeds; with `until_restored`, when no chat is missing.
     """
 
     level: Severity
@@ -72,7 +72,7 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
 
 
 class StoredSubmit(msgspec.Struct, frozen=True):
-    """A submit that was stored, but that the host could not confirm."""
+    """A submit that was stored although the host could not confirm it."""
 
     key: str
     message_id: str
@@ -106,7 +106,7 @@ class TitleChanged(Event, frozen=True, kw_only=True, tag="title_changed"):
 
 
 class Redrawn(Event, frozen=True, kw_only=True, tag="redrawn"):
-    """The buffer must be redrawn from the following events (context block, marks, pieces, running work)."""
+    """The buffer must be redrawn from the events that follow (context block, marks, restored entries, running work)."""
 
 
 class ModelChanged(Event, frozen=True, kw_only=True, tag="model_changed"):
@@ -149,7 +149,7 @@ class MessageSent(Event, frozen=True, kw_only=True, tag="message_sent"):
 
 
 class Gathering(Event, frozen=True, kw_only=True, tag="gathering"):
-    """Attachments of a submit are being gathered; until `message_sent` or `submit_failed` it is a draft.
+    """Attachments of a submit are being gathered; until `message_sent` or `submit_failed`, the submit is a draft.
 
     `what`: the current step, in two words.
     """
@@ -159,9 +159,9 @@ class Gathering(Event, frozen=True, kw_only=True, tag="gathering"):
 
 
 class CodeGathered(Event, frozen=True, kw_only=True, tag="code_gathered"):
-    """Code was placed before the last message (R-253): one line, and its pieces in a fold.
+    """Code was placed before the last message (R-253), shown as one line with the snippets in a fold.
 
-    `title`: the amount; `body`: a line for each piece, beginning with its location (`path:10-40`).
+    `title`: the amount; `body`: a line for each snippet, beginning with its location (`path:10-40`).
     """
 
     message_id: str
@@ -172,7 +172,7 @@ class CodeGathered(Event, frozen=True, kw_only=True, tag="code_gathered"):
 
 
 class FileUpdated(Event, frozen=True, kw_only=True, tag="file_updated"):
-    """The changes of a live attachment were placed before the last message: one line, and the diff in a fold."""
+    """Changes to a live attachment were placed before the last message, shown as one line with the diff in a fold."""
 
     message_id: str
     title: str
@@ -181,7 +181,7 @@ class FileUpdated(Event, frozen=True, kw_only=True, tag="file_updated"):
 
 
 class EditorContextSent(Event, frozen=True, kw_only=True, tag="editor_context_sent"):
-    """Editor content mentioned in the last message was placed before it: one line, its first lines in a fold."""
+    """Editor content mentioned in the last message was placed before it, shown as one line with its text in a fold."""
 
     message_id: str
     title: str
@@ -205,15 +205,15 @@ class ReplyStarted(Event, frozen=True, kw_only=True, tag="reply_started"):
 
 
 class Text(Event, frozen=True, kw_only=True, tag="text"):
-    """A piece of the reply, appended at its end."""
+    """A chunk of the reply, to be appended to it."""
 
     text: str
 
 
 class EditText(Event, frozen=True, kw_only=True, tag="edit_text"):
-    """Streamed code for an edit in place, with the file's indentation; `edit_ended` has the complete lines.
+    """A chunk of streamed code for an edit in place, with the file's indentation; `edit_ended` has the complete lines.
 
-    The first `kept` of the previously sent lines stay, followed by `lines`.
+    The first `kept` of the lines sent so far are kept; `lines` follow them.
     """
 
     lines: tuple[str, ...]
@@ -222,10 +222,10 @@ class EditText(Event, frozen=True, kw_only=True, tag="edit_text"):
 
 
 class EditEnded(Event, frozen=True, kw_only=True, tag="edit_ended"):
-    """The result of an edit in place: exactly one per edit, after the end of its turn.
+    """The result of an edit in place, sent exactly once per edit, after the end of its turn.
 
-    `proposal`: `lines` for `placement`, in `language` (as the reply names it); `note`: a warning sentence.
-    `answer`: text to show in the chat. `failed`: no edit was produced, for the reason `error` ("" = it was cancelled).
+    `proposal`: `lines` for `placement`, in `language` (as the reply names it); `note`: a warning sentence. `answer`:
+    text to show in the chat. `failed`: no edit was produced; `error` is the reason ("" if it was cancelled).
     """
 
     outcome: Literal["proposal", "answer", "failed"]
@@ -237,15 +237,15 @@ class EditEnded(Event, frozen=True, kw_only=True, tag="edit_ended"):
 
 
 class Reasoning(Event, frozen=True, kw_only=True, tag="reasoning"):
-    """A piece of the model's reasoning, shown folded."""
+    """A chunk of the model's reasoning, shown folded."""
 
     text: str
 
 
 class ReplyFinished(Event, frozen=True, kw_only=True, tag="reply_finished"):
-    """The reply of one provider request is complete and logged. `cut`: it ended before its end marker.
+    """The reply of one provider request is complete and logged. `cut`: the stream ended before its end marker.
 
-    `other_model`: the model that wrote it, if that is not the chat's model.
+    `other_model`: the model that wrote the reply, if it is not the chat's model.
     """
 
     message_id: str
@@ -256,13 +256,13 @@ class ReplyFinished(Event, frozen=True, kw_only=True, tag="reply_finished"):
 
 
 class Ask(Event, frozen=True, kw_only=True, tag="ask"):
-    """A request to the editor, answered by the verb `answer` with this `ask_id` (0 = no answer expected).
+    """A request to the editor, answered by the verb `answer` with this `ask_id` (0 if no answer is expected).
 
-    `look`: which of `paths` are open (without `paths`: all files with unsaved changes) → `{files}`. `change`: make
-    `text` the content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: reload files that changed on
-    disk. `run_tool`: call the user's own tool `name` with `arguments` → `{text, is_error}`, at any later time;
+    `look`: return which of `paths` are open (without `paths`, all files with unsaved changes) → `{files}`. `change`:
+    make `text` the content of buffer `buffer` at `tick` → `{state, text, reason}`. `reload`: reload files that changed
+    on disk. `run_tool`: call the user-defined tool `name` with `arguments` → `{text, is_error}`, at any later time;
     `stop_tool`: the answer to `ask_id` is no longer needed. The call must not be started after `until_ms` (milliseconds
-    since the epoch, 0 = no limit), because the host no longer waits.
+    since the epoch, 0 for no limit), because the host no longer waits for it.
     """
 
     ask_id: int
@@ -288,7 +288,7 @@ class ChangesReverted(Event, frozen=True, kw_only=True, tag="changes_reverted"):
 
 
 class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
-    """A tool call began (or waits for approval). `title`: the fold's first half, `read_file lua/foo.lua 1-120`."""
+    """A tool call began or waits for approval. `title`: the fold title's first half, `read_file lua/foo.lua 1-120`."""
 
     call_id: str
     name: str
@@ -297,7 +297,7 @@ class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):
 
 
 class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
-    """A tool call has a result. `summary`: the fold's second half, `120 lines · 1.4k tokens`.
+    """A tool call has a result. `summary`: the second half of the fold's title, such as `120 lines · 1.4k tokens`.
 
     `reply_id`: the message that made the call. `preview`: the text that the buffer shows inside the fold (head and tail
     of a long result), never the whole result; for a file `change`, the diff.
@@ -320,16 +320,16 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     """A tool call asks for approval. `body`: the exact command or diff, `filetype`: its syntax (`sh`, `diff`).
 
     A file change also has its absolute `path` and whole contents with Unix line endings: `before` or `after` is "" for
-    a missing file, and both for a file too large to compare in the editor. `why`: the reason to ask regardless of
-    grants, so that `always` grants nothing; `again`: why an earlier grant no longer applies. `covers`: which commands
-    `always` could cover besides the exact one, as text after "Always allow"; "" = none. `narrowed`: why nothing can be
-    granted (the text in the context that prevents it), in one line.
+    a missing file, and both are "" for a file too large to compare in the editor. `why`: the reason to ask regardless
+    of grants, in which case `always` grants nothing; `again`: why an earlier grant no longer applies. `covers`: the
+    commands that `always` could cover besides the exact one, as text after "Always allow" ("" if none). `narrowed`: why
+    nothing can be granted (the text in the context that prevents it), in one line.
 
-    `kind` "compact": a request does not fit while compaction is paused; "once" compacts and sends it, `reason`: the
-    focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input; `form` is a
-    JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object of strings by
-    name. `place`: where a command runs (`ApprovalQuestion`); `note`: why it needs the network, in a sentence; `retry`:
-    it failed in the sandbox and would run again there.
+    `kind` "compact": a request does not fit while compaction is paused; the answer "once" compacts and sends it;
+    `reason`: the focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input;
+    `form` is a JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object
+    of strings by name. `place`: where a command runs (`ApprovalQuestion`); `note`: why the command needs the network,
+    in a sentence; `retry`: the command failed in the sandbox and would run again in `place`.
     """
 
     call_id: str
@@ -360,12 +360,12 @@ class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):
 
 
 class Meter(Event, frozen=True, kw_only=True, tag="meter"):
-    """The size of the next request. `exact` is false while estimated (`~`). `edit_at`/`compact_at`: 0 = off.
+    """The size of the next request. `exact` is false while it is estimated (`~`). `edit_at`/`compact_at`: 0 means off.
 
     `assumed`: the window is a guess (`?`, R-506). `paused`: automatic edits and compactions are paused after an undo,
-    until the user compacts, redoes or chooses a policy. `stopped`: the chat's configured policy if it is stopped
-    because the `stopped_by` option is invalid; otherwise neither is sent. `no_tools`: why the model would not see
-    tools, so that none are sent. `held_back`: the tools that are not sent in a small context window.
+    until the user compacts, redoes or chooses a policy. `stopped`: the chat's configured policy, if it is stopped
+    because the option named by `stopped_by` is invalid; otherwise neither field is sent. `no_tools`: why the model
+    would not see tools, so that none are sent. `held_back`: the tools that are not sent in a small context window.
     """
 
     tokens: int
@@ -385,7 +385,7 @@ class Meter(Event, frozen=True, kw_only=True, tag="meter"):
 class ContextItem(msgspec.Struct, frozen=True):
     """One line of the context block. `kind`: the message tag; `label`: the path or name; `note`: additional text.
 
-    `live`: the model receives its changes.
+    `live`: the model is sent changes to the item.
     """
 
     id: str
@@ -403,11 +403,11 @@ class ContextItems(Event, frozen=True, kw_only=True, tag="context_items"):
 
 
 class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
-    """`cleared` tool results were cleared from the view (R-516), or truncated. `call_ids`: the folds concerned.
+    """`cleared` tool results were cleared from the view (R-516), or truncated. `call_ids`: the affected folds.
 
-    `code`: the number of messages whose gathered code was cleared, included in `cleared`. `why`: the reason in a few
-    words, "" if none is needed. `changed`: messages whose text is now shorter; `removed`: messages that left the view.
-    `cut`: the percentage still sent of truncated messages, by id (R-524).
+    `code`: the number of messages whose gathered code was cleared (included in `cleared`). `why`: the reason in a few
+    words, or "" if none is needed. `changed`: messages whose text is now shorter; `removed`: messages that left the
+    view. `cut`: the percentage still sent of truncated messages, by id (R-524).
     """
 
     cleared: int
@@ -425,7 +425,7 @@ class ContextEdited(Event, frozen=True, kw_only=True, tag="context_edited"):
 class Replaced(msgspec.Struct, frozen=True):
     """A replaced answer: the ids of its messages.
 
-    `undone`: the change was undone, so these are the messages of the new answer.
+    `undone`: the change was undone, so `items` are the messages of the new answer.
     """
 
     change_id: str
@@ -434,13 +434,13 @@ class Replaced(msgspec.Struct, frozen=True):
 
 
 class ViewMarks(Event, frozen=True, kw_only=True, tag="view_marks"):
-    """All marks of the view, sent whenever the user or a change of provider undid or redid something.
+    """All marks of the view, sent whenever the user or a provider change undoes or redoes something.
 
-    `undone`: ids of undone changes (a compaction's is its `compaction_id`). `cleared`, `pinned`: ids of shortened and
+    `undone`: ids of undone changes (for a compaction, its `compaction_id`). `cleared`, `pinned`: ids of shortened and
     of pinned messages. `cut`: the percentage still sent of messages that were only truncated, by id. `gone`: the
     messages that are not in the view, by the kind of change that removed them. `lost`: messages that refer to text
     which is no longer sent. `next_undo`, `next_redo`: the changes that can be undone and redone now; `undo_kind`: the
-    kind of the first.
+    kind of the `next_undo` change.
     """
 
     undone: tuple[str, ...]
@@ -465,7 +465,7 @@ class CompactionStarted(Event, frozen=True, kw_only=True, tag="compaction_starte
 
 
 class SummarySection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A section of a summary: 0-based line of its heading, number (0 = none), whether the card shows it open."""
+    """A section of a summary: the 0-based line of its heading, its number or 0, and whether the card shows it open."""
 
     line: int
     title: str
@@ -474,12 +474,12 @@ class SummarySection(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Compacted(Event, frozen=True, kw_only=True, tag="compacted"):
-    """The history up to here was replaced in the view by `summary` (R-543).
+    """The history so far was replaced in the view by `summary` (R-543).
 
-    `removed`: the messages that left the view; `summary_ids`: those that replaced them; `before`: the message that
-    follows them in the view, above which the card is placed ("" = no drawn message). `title` and `folded` describe the
-    card (with CoWork's title it shows its document's text, R-453), `sections` its folds. `tier` > 0: the policy's tier
-    that was used, with the `counts` of messages before and after (R-137).
+    `removed`: the messages that left the view; `summary_ids`: the messages that replaced them; `before`: the next
+    message in the view, above which the card is placed ("" if no such message is drawn). `title` and `folded` describe
+    the card (with CoWork's title it shows its document's text, R-453), `sections` its folds. `tier` > 0: the tier of
+    the policy that was used, with the `counts` of messages before and after (R-137).
     """
 
     compaction_id: str
@@ -510,7 +510,7 @@ class CompactionFailed(Event, frozen=True, kw_only=True, tag="compaction_failed"
 
 
 class PolicyEvent(Event, frozen=True, kw_only=True, tag="policy_event"):
-    """A policy's own documented event; nothing is drawn, `User CodeCompanion<NameInCamelCase>` fires with `fields`."""
+    """An event documented by a policy; nothing is drawn, `User CodeCompanion<NameInCamelCase>` fires with `fields`."""
 
     name: str
     fields: dict[str, object]
@@ -520,8 +520,8 @@ class PolicyEvent(Event, frozen=True, kw_only=True, tag="policy_event"):
 class Retrying(Event, frozen=True, kw_only=True, tag="retrying"):
     """The provider request failed with an error worth retrying; the next attempt is in `wait_ms`.
 
-    `reason`: the whole sentence; `brief`: two or three words, "" = none. `waiting`: the pending condition while a local
-    server starts; the event repeats with every check.
+    `reason`: the whole sentence; `brief`: two or three words, or "". `waiting`: the pending condition while a local
+    server starts; the event is repeated at every check.
     """
 
     reason: str
@@ -534,8 +534,8 @@ class Retrying(Event, frozen=True, kw_only=True, tag="retrying"):
 class TurnFinished(Event, frozen=True, kw_only=True, tag="turn_finished"):
     """The turn ended. `error`: one sentence if `reason` is `failed` or `limit`.
 
-    `unsent`: the message was not sent, so the error applies until it is; with `reason` `stopped`, there is no reply to
-    regenerate.
+    `unsent`: the message was not sent, so the error applies until the message is sent; with `reason` `stopped`, no
+    reply can be regenerated.
     """
 
     reason: Literal["done", "stopped", "failed", "limit"]
@@ -549,11 +549,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     kind: `user` | `updated` | `gathered` | `mentioned` | `reply` | `reasoning` | `tool` | `edited` | `compacted` |
     `cleared` | `changed` | `note`; fields as in the live events. `change_id`: the change that made `edited`,
-    `compacted` and `cleared`; `undone`: it is currently undone. `gone`: the message is not in the view; the value is
-    the kind of change that removed it. `opens`: the entry is the first of the model's side of a turn, or of a new
-    answer to the same message. `kept_percent`: the percentage still sent of a truncated tool result, or of each result
-    that an edit truncated. `level`: the severity of a note; a note on the end of a turn has its outcome in `ended`.
-    `changes`: file changes by the tools of a turn that ends here.
+    `compacted` and `cleared`; `undone`: that change is currently undone. `gone`: the message is not in the view; the
+    value is the kind of change that removed it. `opens`: the entry is the first of the model's side of a turn, or of
+    a new answer to the same message. `kept_percent`: the percentage still sent of a truncated tool result, or of each
+    result that an edit truncated. `level`: the severity of a note; `ended`: the outcome of a turn, in the note on its
+    end. `changes`: file changes by the tools of a turn that ends here.
     """
 
     kind: str
@@ -597,9 +597,9 @@ class Entry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Restored(Event, frozen=True, kw_only=True, tag="restored"):
-    """A piece of a restored chat; pieces arrive newest first, and each belongs above the previous ones.
+    """A batch of entries of a restored chat; batches arrive newest first, and each belongs above the previous ones.
 
-    The first piece (`first`) is enough to fill a screen; `last` ends the restore.
+    The first batch (`first`) is enough to fill a screen; `last` ends the restore.
     """
 
     entries: tuple[Entry, ...]
@@ -608,10 +608,10 @@ class Restored(Event, frozen=True, kw_only=True, tag="restored"):
 
 
 class IndexProgress(Event, frozen=True, kw_only=True, tag="index_progress"):
-    """Progress of the code index of `root`: `done` of `total` files while it is built (`total` 0 = not counted).
+    """Progress of the code index of `root`: `done` of `total` files while it is built (`total` is 0 if not counted).
 
     `why`: one sentence if the index cannot be used or was not finished. `of_vectors`: the event is about the vectors of
-    the pieces of code, and `done` and `total` count these.
+    code chunks, which `done` and `total` count.
     """
 
     root: str
@@ -623,10 +623,11 @@ class IndexProgress(Event, frozen=True, kw_only=True, tag="index_progress"):
 
 
 class LoginCode(Event, frozen=True, kw_only=True, tag="login_code"):
-    """A login waits for the user to enter `code` on the page `url` within `expires_s` seconds; "" = no code.
+    """A login waits until the user enters `code` ("" if none) on the page `url`, for at most `expires_s` seconds.
 
-    `comes_back`: the page redirects to an address of this machine; if that fails (the browser is elsewhere), the user
-    may enter that address (`login` with `answer`). `account`: the requested account; `accounts`: other known accounts.
+    `comes_back`: the page redirects to an address on this machine; if that fails because the browser runs elsewhere,
+    the user may enter the address (`login` with `answer`). `account`: the requested account; `accounts`: other known
+    accounts.
     """
 
     adapter: str
@@ -652,7 +653,7 @@ class McpChanged(Event, frozen=True, kw_only=True, tag="mcp_changed"):
 
 
 class TrustWaits(Event, frozen=True, kw_only=True, tag="trust_waits"):
-    """The files of the chat's folder that wait for the user's trust, as text; "" = none."""
+    """Lists, as text, the files of the chat's folder that wait for the user's trust ("" if none)."""
 
     waits: str
     count: int = 0

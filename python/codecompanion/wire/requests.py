@@ -47,10 +47,10 @@ class Diagnostic(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The state of the editor at one moment, so that a turn does not need callbacks.
+    """The state of the editor at one moment, so that a turn needs no callbacks.
 
-    `cursor`: (row, column) in the file `current`; `visible`: the first and last of its lines on the screen and its
-    number of lines; rows and lines are 1-based. `send_code` False: the user does not allow code to be sent
+    `cursor`: (row, column) in the file `current`; `visible`: the file's first and last line on the screen, and its
+    number of lines; rows and lines are 1-based. `send_code` is False if the user does not allow code to be sent
     (`opts.send_code`). The editor sends the `buffers` with unsaved changes; the bridge adds the others, which
     `GiveOpenFiles` names.
     """
@@ -67,9 +67,9 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
 class EditorText(msgspec.Struct, frozen=True, omit_defaults=True):
     """Text from the editor. `title`: its description, shown before the file and its lines.
 
-    `path`: its file, "" = none; `first`: the 1-based line at which it begins there, 0 = it is not text of the file;
-    `whole`: it is the whole file; `partial`: its lines are parts of the file's lines. `language`: that of the code
-    block.
+    `path`: its file ("" if none); `first`: the 1-based line at which it begins there (0 if it is not text from the
+    file); `whole`: it is the whole file; `partial`: its lines are parts of the file's lines. `language`: the language
+    of the code block.
     """
 
     text: str
@@ -85,9 +85,9 @@ class EditorText(msgspec.Struct, frozen=True, omit_defaults=True):
 class EditorItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """Editor content that a message mentions (`written`: `#{diff:staged}`), as it was when the message was sent.
 
-    Without `texts` there is no content, for the reason `nothing`. `error`: the reason why the message cannot be sent.
-    If the content does not fit, the end named by `keep` is kept. `comes`: with this request, in a later one
-    (`editor_context`), or by the host, which reads it by `name` and `argument`.
+    If `texts` is empty, `nothing` is the reason that there is no content. `error`: the reason that the message cannot
+    be sent. If the content does not fit, the end named by `keep` is kept. `comes`: whether the content comes with this
+    request, in a later request (`editor_context`), or from the host, which reads it by `name` and `argument`.
     """
 
     written: str
@@ -101,13 +101,13 @@ class EditorItem(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Hello(Request, frozen=True, kw_only=True):
-    """First request: the user's settings (see `settings.py`), folders, the Neovim version, shell and language.
+    """The first request: the user's settings (see `settings.py`), folders, Neovim version, shell and language.
 
-    `shell`: the value of Neovim's option; `language`: the configured language or the locale, "" = unknown. `adapters`:
-    the user's own entries by name (`adapters/entries`); `proxy`: for all of them, "" = none. `environment`: variables
-    withheld from the process at start, because programs of the same user could read them there. `mistakes`: errors in
-    the settings found by the editor, which a chat must show before it is used; `wrong_options`: errors in options that
-    policies read, each sentence beginning with its key.
+    `shell`: the value of Neovim's option; `language`: the configured language or the locale ("" if unknown).
+    `adapters`: the user's own entries by name (`adapters/entries`); `proxy`: the proxy for all adapters ("" for none).
+    `environment`: variables withheld from the process at start, because programs of the same user could read them
+    there. `mistakes`: errors in the settings that the editor found, which must be shown before a chat is used;
+    `wrong_options`: errors in options that policies read, each sentence beginning with its key.
     """
 
     settings: dict[str, Any]
@@ -128,14 +128,14 @@ class Hello(Request, frozen=True, kw_only=True):
 
 
 class OpenChat(Request, frozen=True, kw_only=True):
-    """Open a new chat (the editor chooses the id `chat`), or the stored chat `resume`, which is then the chat's id too.
+    """Open a new chat (the editor chooses its id, `chat`), or the stored chat with the id `resume`, which it keeps.
 
     `unconfirmed`: keys of submits for which the editor does not know whether they were stored. `copy`: the id of this
     copy of the chat, unique among all editors; its input has its own draft. `shown`: the displayed part of a reply that
-    a host was receiving when it was killed. `purpose`: a chat without a buffer, for one kind of request; it appears in
-    the list of chats only after the user gives it a title or opens it in a window. `edit_in_place` is a chat like any
-    other; with any other purpose the system prompt is `prompts/purpose_<purpose>.md`, without tools, rules and gathered
-    code.
+    a host was receiving when it was killed. `purpose`: the chat has no buffer and serves one kind of request; it is
+    listed only after the user gives it a title or opens it in a window. With the purpose `edit_in_place` it is a chat
+    like any other; with any other purpose, its system prompt is `prompts/purpose_<purpose>.md`, and it has no tools,
+    rules or gathered code.
     """
 
     snapshot: Snapshot
@@ -165,7 +165,7 @@ class EditPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class EditTarget(EditPlace, frozen=True, kw_only=True, omit_defaults=True):
     """The target of an edit in place: the lines, their file, and the first line's number (1-based).
 
-    A follow-up refers to the lines as changed by an edit of this chat.
+    A follow-up (`is_follow_up`) refers to the lines as changed by an earlier edit in this chat.
     """
 
     path: str
@@ -174,11 +174,11 @@ class EditTarget(EditPlace, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Submit(Request, frozen=True, kw_only=True):
-    """Send the text of the input region. `submit_id` rises by one per submit of the chat, so each is sent exactly once.
+    """Send the text of the input region. `submit_id` increases with each submit, so each is sent exactly once.
 
-    `key`: unique among all editors, logged with the message. With `edit` the text is the instruction of an edit in
+    `key`: unique among all editors and logged with the message. With `edit`, the text is the instruction of an edit in
     place: no tools are offered in its turn, and its reply is also sent as `edit_text` and `edit_ended`. `items`: the
-    editor content it mentions.
+    editor content that the text mentions.
     """
 
     submit_id: int
@@ -213,15 +213,15 @@ class Compact(Request, frozen=True, kw_only=True):
 class Attach(Request, frozen=True, kw_only=True):
     """→ `{label, tokens}`. Attach a file, a buffer, an image … to the next request; 0 tokens while a turn is running.
 
-    `text`: its content, for kinds that the host does not read.
+    `text`: the content, for kinds that the host does not read itself.
 
-    The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`, for which `path` selects the diff, "" =
-    all uncommitted changes.
+    The host reads a `file`, an `image`, the `symbols` of a file, and a `diff`, which `path` selects ("" for all
+    uncommitted changes).
 
-    Only attachments of the kind `file` or `buffer` are live; a `text` never changes, whatever its label.
+    Only attachments of the kind `file` or `buffer` are live; a `text` attachment never changes, whatever its label.
 
-    A `.pdf` file is attached as a document. `live`: the model is notified when the file or buffer changes; None = as
-    configured.
+    A `.pdf` file is attached as a document. `live`: notify the model when the file or buffer changes (None: as
+    configured).
     """
 
     kind: Literal["file", "buffer", "image", "symbols", "diff", "terminal", "help", "now", "text"]
@@ -248,7 +248,7 @@ class Detach(Request, frozen=True, kw_only=True):
 
 
 class SetLive(Request, frozen=True, kw_only=True):
-    """→ one sentence. Start or stop sending the model the changes of these context items."""
+    """→ one sentence. Start or stop sending the model the changes to these context items."""
 
     items: tuple[str, ...]
     live: bool
@@ -298,7 +298,7 @@ class SetModel(Request, frozen=True, kw_only=True):
 
 
 class SetPolicy(Request, frozen=True, kw_only=True):
-    """Use another policy in the chat (`/policy`); "" = as configured."""
+    """Use another policy in the chat (`/policy`); "" selects the configured policy."""
 
     policy: str
 
@@ -363,7 +363,7 @@ class CloseChat(Request, frozen=True, kw_only=True):
 class SaveDraft(Request, frozen=True, kw_only=True):
     """Save the text of the input region (debounced by the editor).
 
-    `copy`: the chat is read-only there, and its owner has a different draft.
+    `copy`: the read-only copy in which the text was typed; the chat's owner has a different draft.
     """
 
     text: str
@@ -373,8 +373,8 @@ class SaveDraft(Request, frozen=True, kw_only=True):
 class ListSessions(Request, frozen=True, kw_only=True):
     """→ `[{id, title, updated, created, messages, cwd, adapter, model, owned, draft, first_question, …}]`.
 
-    Newest first; times in seconds since the epoch. `forked_from` and `family` name other chats ("" = no branch). With
-    `chat`, only that chat, even if it is empty.
+    The newest chats come first; times are in seconds since the epoch. `forked_from` and `family` name other chats (""
+    if the chat is not a branch). With `chat`, only that chat, even if it is empty.
     """
 
     cwd: str = ""
@@ -382,9 +382,9 @@ class ListSessions(Request, frozen=True, kw_only=True):
 
 
 class ListMissing(Request, frozen=True, kw_only=True):
-    """→ `{text, chats: [{chat, title, time, messages, lost}]}`: chats that checkpoints have and the database lacks.
+    """→ `{text, chats: [{chat, title, time, messages, lost}]}`: chats in checkpoints that the database lacks.
 
-    `text` is one sentence, or "" if none is missing; `time` in ms; `lost` -1: the chat exists, but ends earlier.
+    `text` is one sentence, or "" if none is missing; `time` is in ms; `lost` is -1 if the chat exists but ends earlier.
     """
 
 
@@ -401,8 +401,8 @@ class RenameSession(Request, frozen=True, kw_only=True):
 class ExportChat(Request, frozen=True, kw_only=True):
     """→ `{path, text}`: write a stored chat to a shareable file; `text` is one sentence.
 
-    `path` is absolute, "" = a name derived from the chat's title in `cwd`. An existing file is not overwritten. Keys
-    are masked, and the home folder becomes `~`.
+    `path` is absolute; "" means a name derived from the chat's title, in `cwd`. An existing file is not overwritten.
+    Keys are masked, and the home folder becomes `~`.
     """
 
     cwd: str
@@ -411,14 +411,14 @@ class ExportChat(Request, frozen=True, kw_only=True):
 
 
 class DeleteSession(Request, frozen=True, kw_only=True):
-    """→ one sentence. Permanently delete the stored chat `chat`, unless it is open. The editor asks before."""
+    """→ one sentence. Permanently delete the stored chat `chat` unless it is open. The editor asks for confirmation."""
 
 
 class ForkChat(Request, frozen=True, kw_only=True):
-    """→ id of the branch. Copy the chat up to (not including) its message `at`, or all of it, into the new chat `fork`.
+    """→ the branch's id. Copy the chat up to (not including) its message `at`, or all of it, into the new chat `fork`.
 
-    `draft` is stored with it. Repeating the request for an existing branch does nothing; `fork` "" = the host chooses
-    an id.
+    `draft` is stored with the branch. Repeating the request for an existing branch does nothing; if `fork` is "", the
+    host chooses an id.
     """
 
     fork: str = ""
@@ -432,7 +432,7 @@ class ListBranches(Request, frozen=True, kw_only=True):
 
 
 class ListCheckpoints(Request, frozen=True, kw_only=True):
-    """→ `[{id, chat, kind, time, messages, title}]` of one chat (`of`) or all, newest first; `time` in ms."""
+    """→ `[{id, chat, kind, time, messages, title}]` of one chat (`of`) or all, newest first; `time` is in ms."""
 
     of: str = ""
 
@@ -445,13 +445,13 @@ class RestoreChat(Request, frozen=True, kw_only=True):
 
 
 class ShowMemory(Request, frozen=True, kw_only=True):
-    """→ `{folder, user, project, unused, of, others, entries}`: the memory of a project; with a `query`, the best hits.
+    """→ `{folder, user, project, unused, of, others, entries}`: a project's memory; with a `query`, the best hits.
 
-    The project is that of the chat, or of `cwd` if the host does not have the chat open. `folder`: that of the
-    project's notes; `user`, `project`: the files the user writes ("" = not used); `unused`: sentences about unused
-    files; `of`: the number of entries; `others`: the number in other projects, which `everything` adds. `entries`:
-    `{path, line, origin, scope, is_private, title, first, time, can_delete}`, newest first, at most 500; `origin` is
-    "you", "model" or "compaction".
+    The project is that of the chat, or of `cwd` if the host does not have the chat open. `folder`: the folder of the
+    project's notes; `user`, `project`: the files that the user writes ("" if not used); `unused`: sentences about
+    unused files; `of`: the number of entries; `others`: the number of entries in other projects, which `everything`
+    includes. `entries`: `{path, line, origin, scope, is_private, title, first, time, can_delete}`, newest first, at
+    most 500; `origin` is "you", "model" or "compaction".
     """
 
     cwd: str = ""
@@ -460,23 +460,23 @@ class ShowMemory(Request, frozen=True, kw_only=True):
 
 
 class DeleteMemory(Request, frozen=True, kw_only=True):
-    """→ one sentence. Delete a memory file that was not written by a person (`can_delete`)."""
+    """→ one sentence. Delete a memory file that the user did not write (`can_delete`)."""
 
     path: str
 
 
 class RestoreMemory(Request, frozen=True, kw_only=True):
-    """→ one sentence. Restore the memory file that was deleted last since the host started."""
+    """→ one sentence. Restore the most recent memory file deleted since the host started."""
 
 
 class ListModels(Request, frozen=True, kw_only=True):
-    """→ `[{adapter, models: [{name, window, about}], problem, brief}]` of one adapter, "" = all; see `model_choice`."""
+    """→ `[{adapter, models: [{name, window, about}], problem, brief}]`, "" for all adapters; see `model_choice`."""
 
     adapter: str = ""
 
 
 class ServerCards(Request, frozen=True, kw_only=True):
-    """→ `[{adapter, text, advice}]` of the adapters in the request whose servers report anything; see `server_card`."""
+    """→ `[{adapter, text, advice}]` of the requested adapters whose servers report anything; see `server_card`."""
 
     adapters: tuple[str, ...]
 
@@ -484,10 +484,10 @@ class ServerCards(Request, frozen=True, kw_only=True):
 class Login(Request, frozen=True, kw_only=True):
     """→ `{user, models, problem, notice}`: log in to an adapter that uses a login instead of a key.
 
-    The event `login_code` tells the user what to do. `account`: "" = the last used, "new" = another account, else one
-    of the event's `accounts`. `notice`: a `{title, text}` to show at the first login, or empty. `answer` passes the
-    `address` to which the browser was redirected. `stop` cancels the login; the waiting request then fails. `forget`
-    deletes our own login, → `{forgotten, note}`.
+    The event `login_code` tells the user what to do. `account`: "" for the last account used, "new" for another
+    account, or one of the event's `accounts`. `notice`: a `{title, text}` to show at the first login, or empty.
+    `answer` passes the `address` to which the browser was redirected. `stop` cancels the login; the waiting request
+    then fails. `forget` deletes our own login → `{forgotten, note}`.
     """
 
     adapter: str
@@ -505,9 +505,9 @@ class ListRules(Request, frozen=True, kw_only=True):
 class ListPrompts(Request, frozen=True, kw_only=True):
     """→ `{prompts: [{name, description, alias, messages, origin, label, path, sha256, state, …}], problems}`.
 
-    The prompt files of `own_folder` and `folders`, and those of the project at `cwd`. `state` of a project's prompt:
-    "allowed", or "waits" for the user's trust (`show_trust`), then without `messages`. `problems`: a sentence for each
-    unusable file; `notes` of a prompt: its unusable parts.
+    These are the prompt files of `own_folder` and `folders`, and of the project at `cwd`. The `state` of a project's
+    prompt is "allowed", or "waits" if it needs the user's trust (`show_trust`) and comes without `messages`.
+    `problems`: a sentence for each unusable file; `notes`: the unusable parts of a prompt.
     """
 
     cwd: str
@@ -518,10 +518,10 @@ class ListPrompts(Request, frozen=True, kw_only=True):
 class ShowTrust(Request, frozen=True, kw_only=True):
     """→ `{folder, why, since, identity, files, others, waiting, silenced, problem}`: a folder's files, all decisions.
 
-    The folder is that of the chat, or `cwd` if the host does not have the chat open. `why` it is trusted: "" (it is
-    not), "user", "setup" (`trust.folders`) or "off" (`trust.enabled`). `files`: `{kind, label, path, sha256, text,
-    does, is_trusted, runs, leads_out, cut}`; `others`: `{path, kind, since, here}` of every decision. `folders` and
-    `own_folder`: those of prompts (`list_prompts`).
+    The folder is that of the chat, or `cwd` if the host does not have the chat open. `why`: why the folder is trusted:
+    "user", "setup" (`trust.folders`), "off" (`trust.enabled`), or "" if it is not. `files`: `{kind, label, path,
+    sha256, text, does, is_trusted, runs, leads_out, cut}`; `others`: `{path, kind, since, here}` of every decision.
+    `folders` and `own_folder`: the prompt folders (`list_prompts`).
     """
 
     cwd: str = ""
@@ -537,11 +537,11 @@ class ShownFile(msgspec.Struct, frozen=True):
 
 
 class ChangeTrust(Request, frozen=True, kw_only=True):
-    """→ one sentence. Trust a folder or files, revoke that, or silence the reminder of waiting files (`silence`).
+    """→ one sentence. Trust a folder or files, revoke trust, or silence the reminder about waiting files (`silence`).
 
-    `folder` and `identity`: the folder that was shown, "" = that of the chat, or of `cwd`. `files`: the files to trust
-    as shown; if `what` is "folder", all files shown. `path`: a file to trust with its current content, or the file or
-    folder to `revoke`, "" = the folder.
+    `folder` and `identity`: the folder that was shown, or "" for the folder of the chat or of `cwd`. `files`: the files
+    to trust as shown; if `what` is "folder", all files shown. `path`: a file to trust with its current content, or the
+    file or folder to `revoke` ("" for the folder).
     """
 
     what: Literal["folder", "files", "revoke", "silence"]
@@ -555,7 +555,7 @@ class ChangeTrust(Request, frozen=True, kw_only=True):
 
 
 class CheckMentions(Request, frozen=True, kw_only=True):
-    """→ `{written: why}`: mentions in external text of files outside the project at `cwd`, or with secrets."""
+    """→ `{written: why}`: mentions in external text of files outside the project at `cwd`, or of files with secrets."""
 
     cwd: str
     text: str
@@ -564,19 +564,20 @@ class CheckMentions(Request, frozen=True, kw_only=True):
 class Inspect(Request, frozen=True, kw_only=True):
     """→ `{rows: [{id, role, tag, name, tokens, cycle, age, state, preview, cache, cost}], total, window, cost}`.
 
-    The next request, message by message; `cache` is `hit`, `miss` or "", `cost` is in US dollars or null. With
-    `request`, the request of that number (1-based, −1 = the newest) as it was sent, with its `turn` (or its purpose
-    `asked` for a summary), a `note`, the number of `requests`, and whether its `total` is `exact`.
+    This describes the next request, message by message; `cache` is `hit`, `miss` or "", `cost` is in US dollars or
+    null. With `request`, it describes the request with that number (1-based, −1 for the newest) as it was sent, with
+    its `turn` (or its purpose `asked` for a summary), a `note`, the number of `requests`, and whether its `total` is
+    `exact`.
     """
 
     request: int = 0
 
 
 class ShowRequest(Request, frozen=True, kw_only=True):
-    """→ `{title, text, filetype, state}`: the body of a request as JSON (0 = the next request), or a message in it.
+    """→ `{title, text, filetype, state}`: the body of a request as JSON (0 for the next request), or a message in it.
 
-    The text differs from the bytes sent only in whitespace between JSON values. `item`: id of a message, `system` or
-    `tools`.
+    The text differs from the bytes sent only in whitespace between JSON values. `item`: the id of a message, `system`
+    or `tools`.
     """
 
     request: int = 0
@@ -599,16 +600,17 @@ class ForecastCompaction(Request, frozen=True, kw_only=True):
 class ShowOriginal(Request, frozen=True, kw_only=True):
     """→ `{title, text, filetype, state, summary}`: the stored content for a message id or call id.
 
-    `summary`: that of a tool result, as on its line ("" for other messages).
+    `summary`: the summary of a tool result, as on its line ("" for other messages).
     """
 
     item: str
 
 
 class ShowCost(Request, frozen=True, kw_only=True):
-    """→ `{title, text, spans}`: the cost of the chat, as Markdown (R-356). Read from the log; the chat may be closed.
+    """→ `{title, text, spans}`: the cost of the chat as Markdown (R-356). Read from the log; the chat may be closed.
 
-    `spans`: the colours of its chart, (0-based line, first byte, end, ink). `ascii`: draw without Braille.
+    `spans`: the colours of the chart, as (0-based line, first byte, end, ink). `ascii`: draw the chart without Braille
+    characters.
     """
 
     width: int = 80
@@ -616,7 +618,7 @@ class ShowCost(Request, frozen=True, kw_only=True):
 
 
 class ShowTrace(Request, frozen=True, kw_only=True):
-    """→ `{title, text, turn, turns}`: a turn call by call, by default the newest (R-357). Read from the log."""
+    """→ `{title, text, turn, turns}`: a turn call by call, by default the newest turn (R-357), read from the log."""
 
     turn: int | None = None
     width: int = 80
@@ -634,7 +636,7 @@ class ShowSystemPrompt(Request, frozen=True, kw_only=True):
 
 
 class UndoChange(Request, frozen=True, kw_only=True):
-    """→ one sentence naming the undone change. `change_id` "" = the newest change (R-545); any other is refused."""
+    """→ one sentence naming the undone change. `change_id` "": the newest change (R-545); any other id is refused."""
 
     change_id: str = ""
 
@@ -658,9 +660,9 @@ class ClearMessage(Request, frozen=True, kw_only=True):
 
 
 class Pin(Request, frozen=True, kw_only=True):
-    """→ one sentence. Pin a message by message or call id ("" = the newest), or `text` as an instruction (R-361).
+    """→ one sentence. Pin a message by message or call id ("" for the newest), or `text` as an instruction (R-361).
 
-    `source`: the project file that the instruction is from, "" = it is the user's own. `again`: pinning an already
+    `source`: the project file that the instruction comes from, or "" if the user wrote it. `again`: pinning an already
     pinned message succeeds without effect.
     """
 
@@ -682,7 +684,7 @@ class ListPins(Request, frozen=True, kw_only=True):
 
 
 class Recall(Request, frozen=True, kw_only=True):
-    """→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: a search in removed messages."""
+    """→ `{rows: [{key, id, title, cycle, tokens, removed, changed, snippet}], total}`: search in removed messages."""
 
     words: str = ""
 
@@ -690,9 +692,9 @@ class Recall(Request, frozen=True, kw_only=True):
 class PreviewCode(Request, frozen=True, kw_only=True):
     """→ `{title, head, rows, text, root, can_choose}`: the code that would be gathered for a question (`/context`).
 
-    Without a question, for the user's newest message; nothing is sent. A row is `{path, start, end, what, source,
+    Without a question, the user's newest message is used; nothing is sent. A row is `{path, start, end, what, source,
     score, tokens, state, why, kind, name, anchor, anchor_at, chosen_at}`. `state` is "in", "out" (`why`: the reason),
-    or "left out" or "pinned" by the user; `chosen_at`: the line at which it was pinned, 0 = `start`.
+    or "left out" or "pinned" by the user; `chosen_at`: the line at which the code was pinned (0 means `start`).
     """
 
     snapshot: Snapshot
@@ -706,7 +708,7 @@ class ShowGathered(Request, frozen=True, kw_only=True):
 
 
 class ChooseCode(Request, frozen=True, kw_only=True):
-    """→ one sentence. Leave a piece out of the next question, or pin it in this chat; "" = neither."""
+    """→ one sentence. Leave a snippet out of the next question, or pin it in this chat; "" means neither."""
 
     path: str
     start: int = 0
@@ -731,7 +733,7 @@ class ListChanges(Request, frozen=True, kw_only=True):
 class ShowChange(Request, frozen=True, kw_only=True):
     """→ `{title, text, filetype, state}`: the whole diff of a file change.
 
-    With `texts` also `before` and `after`: the whole contents.
+    With `texts`, the result also has the full contents as `before` and `after`.
     """
 
     change_id: str
@@ -741,9 +743,9 @@ class ShowChange(Request, frozen=True, kw_only=True):
 class RevertChanges(Request, frozen=True, kw_only=True):
     """→ `{text, reverted, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
 
-    Revert file changes with a three-way merge against later changes; files with conflicts are unchanged. With `markers`
-    the conflict is put into the file's buffer, unsaved. `hunk`: revert only this hunk of a single change (0-based, as
-    in the `places` of `list_changes`), or reapply it if it is reverted.
+    Revert file changes with a three-way merge against later changes; files with conflicts are unchanged. With
+    `markers`, the conflict is inserted into the file's buffer, unsaved. `hunk`: revert only this hunk of a single
+    change (0-based, as in the `places` of `list_changes`), or reapply it if it is reverted.
     """
 
     changes: tuple[str, ...]
@@ -752,22 +754,22 @@ class RevertChanges(Request, frozen=True, kw_only=True):
 
 
 class ListGrants(Request, frozen=True, kw_only=True):
-    """→ `[{grant, tool, what, configured}]`: calls allowed without asking in this chat; `what` "" = every call."""
+    """→ `[{grant, tool, what, configured}]`: calls allowed without asking in this chat; `what` is "" for every call."""
 
 
 class ListTools(Request, frozen=True, kw_only=True):
-    """→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools and groups, token costs, which are on.
+    """→ `{tools, groups, tokens, all_tokens, is_default, note, coming}`: tools, groups, token costs, enabled state.
 
-    `sent`: the tool is part of the next request; `why_not`: why a tool that is on is not sent. `coming`: name and state
-    of servers whose tools are not known yet.
+    `sent`: the tool is part of the next request; `why_not`: why an enabled tool is not sent. `coming`: the names and
+    states of servers whose tools are not known yet.
     """
 
 
 class ChooseTools(Request, frozen=True, kw_only=True):
     """→ one sentence. Enable or disable these tools and groups in the chat from now on.
 
-    `how`: `on`, `off` and `toggle` switch them; `only` offers just these, or those of the configuration if `names` is
-    empty.
+    `how`: `on`, `off` and `toggle` switch the named tools; `only` offers just these, or the configured tools if `names`
+    is empty.
     """
 
     names: tuple[str, ...]
@@ -775,7 +777,7 @@ class ChooseTools(Request, frozen=True, kw_only=True):
 
 
 class RevokeGrant(Request, frozen=True, kw_only=True):
-    """→ one sentence. Revoke `grant`, so that the calls it allowed ask again."""
+    """→ one sentence. Revoke `grant`, so that the calls it allowed need approval again."""
 
     grant: str
 
@@ -804,9 +806,9 @@ class ChangeMcp(Request, frozen=True, kw_only=True):
 
 
 class ReadMcp(Request, frozen=True, kw_only=True):
-    """Return the text of a resource (`uri`) of a server, or of a prompt with its arguments filled in (`prompt`).
+    """Return the text of a server's resource (`uri`), or of a server's prompt with its arguments filled in (`prompt`).
 
-    A stopped server is started. With `attach` the resource is instead attached to the chat's next request.
+    A stopped server is started. With `attach`, the resource is instead attached to the chat's next request.
     """
 
     server: str
@@ -820,11 +822,12 @@ class ReadMcp(Request, frozen=True, kw_only=True):
 class IndexProject(Request, frozen=True, kw_only=True):
     """→ `{root, phase, done, total, why, files, chunks, symbols, vectors, bytes, complete, left_out, no_vectors}`.
 
-    Build or report the code index.
+    Build the code index, or report its state.
 
-    `start`: build it in the background if it is out of date; `rebuild`: from scratch. `index_progress` events report
-    the progress. With neither, only the current index is reported, with `left_out`: a sentence on which files are not
-    searched and why. `no_vectors`: why the last run that made vectors ended early, "" = it did not.
+    `start`: build it in the background if it is out of date; `rebuild`: build it from scratch. `index_progress` events
+    report the progress. With neither, only the state of the current index is reported, with `left_out`: a sentence that
+    lists the files not searched and gives the reason. `no_vectors`: why the last run that computed vectors ended early,
+    or "" if it did not.
     """
 
     cwd: str
@@ -833,9 +836,9 @@ class IndexProject(Request, frozen=True, kw_only=True):
 
 
 class ReadStaged(Request, frozen=True, kw_only=True):
-    """→ `{diff, stat, subjects, secret}`: the staged changes; `diff` "" = none. `secret`: files left out (R-266).
+    """→ `{diff, stat, subjects, secret}`: the staged changes (`diff` is "" if none). `secret`: files left out (R-266).
 
-    `index`, `git_dir` and `work_tree`: the paths that `git commit` passed to its editor, "" = the folder's defaults.
+    `index`, `git_dir` and `work_tree`: the paths that `git commit` passed to its editor ("" for the folder's defaults).
     """
 
     cwd: str
@@ -845,7 +848,7 @@ class ReadStaged(Request, frozen=True, kw_only=True):
 
 
 class ListNames(Request, frozen=True, kw_only=True):
-    """→ the file names that git lists below a folder, each preceded by a NUL, "" = none."""
+    """→ the file names that git lists below a folder, each preceded by a NUL, or "" if there are none."""
 
     cwd: str
 
@@ -872,9 +875,9 @@ class CompleteCode(Request, frozen=True, kw_only=True):
 
     `before`: the text before the cursor (≤ 8,000 characters), `after`: the text after it (≤ 2,000), `head`: the text
     above `before`, from the top of the file (≤ 20,000). `line` and `column` of the cursor are 0-based, in bytes.
-    `recent`: newest first. `manual`: the user requested it. `count`: number of different completions; 0 sends no
-    request and only checks whether a server is available. A newer request of the same editor cancels this one, whose
-    reply then has neither items nor a reason.
+    `recent`: newest first. `manual`: the user requested the completion. `count`: the number of different completions; 0
+    sends no request and only checks whether a server is available. A newer request from the same editor cancels this
+    one, whose reply then has neither items nor a reason.
     """
 
     path: str
@@ -891,7 +894,7 @@ class CompleteCode(Request, frozen=True, kw_only=True):
 
 
 class CancelCompletion(Request, frozen=True, kw_only=True):
-    """Cancel the completion requested by `of` (0 = the running one) and close its connection."""
+    """Cancel the completion requested by `of` (0 for the running one) and close its connection."""
 
     of: int = 0
 

@@ -1,4 +1,4 @@
-"""Runs a program for its output, with limits on time and size; its child processes end with it."""
+"""Runs a program and collects its output, with limits on time and size; the program's child processes end with it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def run_bounded(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program and its children, unless it has ended."""
+    """End a program and its children, unless the program has already ended."""
     if process.poll() is None:
         if os.name == "posix":
             os.killpg(process.pid, signal.SIGKILL)

@@ -18,7 +18,7 @@ def _table() -> dict[str, dict[str, object]]:
 
 
 def words(group: str, key: str) -> frozenset[str]:
-    """Return a list from the data."""
+    """Return a list from the data as a set of words."""
     found = _table()[group][key]
     return frozenset(found.split() if isinstance(found, str) else map(str, found if isinstance(found, list) else ()))
 
@@ -29,7 +29,7 @@ def max_data_bytes() -> int:
 
 
 def marks_of_generated_files() -> tuple[bytes, ...]:
-    """Return the marks in the first lines of generated files."""
+    """Return the strings that mark a file as generated if they occur in its first lines."""
     return tuple(mark.encode() for mark in words("generated", "marks"))
 
 

@@ -32,7 +32,7 @@ class _Ignores:
         self._layers = layers
 
     def inside(self, folder: str, *names: str) -> _Ignores:
-        """Return the rules with those of the given ignore files of the folder added."""
+        """Return these rules extended by those in the named ignore files of the folder."""
         layers = self._layers
         for name in names:
             spec = _read_ignore_file(Path(folder, name))

@@ -1,10 +1,10 @@
-"""Runs git so that it starts no program that a repository names, and reads a working tree's state (R-351).
+"""Runs git without starting any program that a repository names, and reads a working tree's state (R-351).
 
-Git starts programs that are named in its configuration: monitors, filters, drivers, signature checks, transports.
-Here each call gets a temporary git directory with the repository's HEAD, refs, objects and index, and only those
-configuration values that an allow-list permits (`git_runner.toml`). It has no hook, filter, driver, remote or include
-from the repository, the user or the system. `git_repository.py` finds the repository, not git, so a folder that looks
-like a bare repository does not count.
+Git starts programs that are named in its configuration: monitors, filters, drivers, signature checks, transports. Here,
+each call gets a temporary git directory with the repository's HEAD, refs, objects and index, and only those
+configuration values that an allow-list permits (`git_runner.toml`). That directory has no hooks, filters, drivers,
+remotes or includes from the repository, the user or the system. The repository is found by `git_repository.py` rather
+than git, so a folder that only looks like a bare repository does not count.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _SHARED_INFO = ("exclude", "attributes")
 
 
 class GitStatus(msgspec.Struct, frozen=True):
-    """The state of a working tree: `branch` ("" = none), `changed` as (status code, path below the top folder)."""
+    """The state of a working tree: `branch` ("" if none), and `changed` as (status code, path below the top folder)."""
 
     branch: str = ""
     changed: tuple[tuple[str, str], ...] = ()
 
 
 def read_status(root: Path, time_limit_s: float = TIME_LIMIT_S) -> GitStatus | None:
-    """Return the state of the repository that contains `root`, or None if there is none or on a timeout. Blocks."""
+    """Return the state of the repository that contains `root`; None if there is none, or on a timeout. Blocks."""
     try:
         output = read_git(root, _STATUS, time_limit_s)
     except (OSError, subprocess.SubprocessError) as error:
@@ -158,7 +158,7 @@ def parse_status(output: str) -> GitStatus:
 
 
 def _branch(line: str) -> str:
-    """Return the branch in the header: `main...origin/main [ahead 1]`, `HEAD (no branch)`."""
+    """Return the branch named in the status header: `main...origin/main [ahead 1]`, `HEAD (no branch)`."""
     if line.startswith("HEAD (no branch)"):
         return ""
     line = line.removeprefix(_ON_NO_COMMIT)
@@ -166,7 +166,7 @@ def _branch(line: str) -> str:
 
 
 def _stand_in(made: Path, repository: Repository, index: Path | None) -> dict[str, str]:
-    """Create a git directory with the repository's content but not its configuration; return its variables.
+    """Create a git directory with the repository's content but not its configuration; return git's variables for it.
 
     Raises: OSError: the repository cannot be read, or has no HEAD.
     """
@@ -204,7 +204,7 @@ def _head(git_dir: Path) -> bytes:
 
 
 def _config(repository: Repository) -> str:
-    """Return the configuration for git: the values of the repository and the user that the lists allow."""
+    """Return git's configuration: the repository's and the user's values that the allow-lists permit."""
     taken = {"core.bare": "false", "core.repositoryformatversion": "0"}
     for file in _files_of_user():
         taken |= _taken(file, "user")

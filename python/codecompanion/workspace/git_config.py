@@ -1,7 +1,7 @@
 """Reads the configuration files of a repository without git, to find the keys that name programs.
 
-Git reads these files whenever somebody works in the folder, and runs the programs they name. The plugin's own git never
-sees them (`git.py`); they are read here to show the user those programs before a folder is trusted.
+Git reads these files whenever somebody works in the folder, and runs the programs that they name. The plugin's own git
+calls never see them (`git.py`); they are read here to show these programs to the user before a folder is trusted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.workspace.git_repository import find_repository, read_start
 
 MAX_BYTES = 1_000_000
-"""Maximum bytes of one file; git's configuration files usually have a few kilobytes."""
+"""Maximum size of one file in bytes; git's configuration files usually have a few kilobytes."""
 MAX_DEPTH = 10
 """Maximum depth of nested includes, the same as git's."""
 MAX_FILES = 1_000
@@ -43,14 +43,14 @@ class NamedProgram(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One value of a file: section and name of `key` are in lower case, the subsection is as written."""
+    """A value in a file; the section and name in `key` are in lower case, the subsection is as written."""
 
     key: str
     value: str
 
 
 def programs_named(folder: Path, submodules: Iterable[Path] = ()) -> tuple[NamedProgram, ...]:
-    """Return the programs that git would start for the configuration of a folder's repository. Blocks, never raises.
+    """Return the programs that the configuration of a folder's repository would make git start. Blocks, never raises.
 
     Includes are followed regardless of their condition, and the files of `submodules` and other git directories are
     read too. Anything too large to read counts as a program.
@@ -107,7 +107,7 @@ def read_certainly(file: Path) -> list[tuple[str, str]]:
 def parse_config(text: str, *, is_strict: bool = False) -> tuple[Entry, ...]:
     """Return the entries of a configuration file.
 
-    A line that git would reject is skipped; with `is_strict` it raises `ValueError`.
+    Lines that git would reject are skipped; with `is_strict`, they raise `ValueError`.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     entries, section, at = list[Entry](), "", 0
@@ -231,7 +231,7 @@ def _included(value: str, file: Path) -> Path | None:
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], re.Pattern[str] | None, re.Pattern[str] | None], ...]:
-    """Return patterns for the keys, the values that count (None = all), and those that do not (None = none)."""
+    """Return rows of patterns: for keys, for values that count (None: all), and for harmless values (None: none)."""
     return tuple(
         (
             re.compile("|".join(re.escape(key).replace(r"\*", ".*") for key in row["keys"].lower().split()), re.DOTALL),

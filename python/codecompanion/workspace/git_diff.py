@@ -1,4 +1,4 @@
-"""Reads diffs as text: staged, unstaged, of the branch, of a commit or of a range of commits.
+"""Reads diffs as text: of staged or unstaged changes, a branch, a commit or a range of commits.
 
 Files that are secrets by name are left out and listed (R-266), because the user did not ask for them by name.
 """
@@ -20,7 +20,7 @@ from codecompanion.workspace.secret_text import hide_secrets, without_secrets
 
 TIME_LIMIT_S = 10.0
 KINDS = ("staged", "unstaged", "branch")
-"""The named types of diff; "" means everything uncommitted, any other value a commit or a range of commits."""
+"""The named types of diff; "" means all uncommitted changes, and any other value is a commit or a range of commits."""
 _SHOWN = ("--no-color", "--no-ext-diff", "--no-textconv", "--relative", "--find-renames", "--submodule=short")
 _HEAD = "--format=commit %H%nAuthor: %an%nDate:   %ad%n%n%B"
 _FILES = regex(r"^(?=diff --(?:git|cc|combined) )", re.MULTILINE)
@@ -30,7 +30,7 @@ _MAIN = ("origin/HEAD", "main", "master", "origin/main", "origin/master", "trunk
 
 
 class Diff(msgspec.Struct, frozen=True):
-    """A diff below a folder. `title`: `staged`, `since main`, a commit.
+    """A diff below a folder. `title`: `staged`, `since main` or a commit.
 
     `secret`: changed and new files that were left out. `untracked`: other untracked files; empty for staged changes, a
     commit or a range.

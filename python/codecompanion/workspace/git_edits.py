@@ -1,8 +1,8 @@
-"""Finds the lines that recent commits changed, as line numbers of the newest commit, for ranking (ours).
+"""Finds the lines that recent commits changed, as line numbers in the newest commit, for ranking (our own method).
 
-One `git log` with diffs but without context, limited in commits and time. Later commits move lines; each changed range
-is carried forward through their hunks. Merged branches are read as one sequence of commits, so ranges may be off by a
-few lines there, as in files with uncommitted changes.
+It runs one `git log` with diffs but without context lines, limited in commits and time. Later commits move lines; each
+changed range is carried forward through their hunks. Merged branches are read as one sequence of commits, so ranges may
+be off by a few lines there, as in files with uncommitted changes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from codecompanion.workspace.git import read_git
 _log = logging.getLogger(__name__)
 
 MAX_COMMITS = 100
-"""Maximum number of commits to read: 300 gave no better results in two of three repositories, and take three times as
-long."""
+"""Maximum number of commits to read; 300 gave no better results in two of three repositories and took 3 times as long.
+"""
 TIME_LIMIT_S = 1.5
 EDITS_LOG = (
     *("log", "--no-merges", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--diff-filter=AMR"),
@@ -40,7 +40,7 @@ _Hunk = tuple[int, int, int, int]
 
 
 class Edits(msgspec.Struct, frozen=True):
-    """The changes of one commit: the first line of its message, and path → lines, with current line numbers."""
+    """The changes of one commit: the first line of its message, and the changed lines by path, with current numbers."""
 
     subject: str
     lines: Mapping[str, tuple[Run, ...]]
@@ -72,7 +72,7 @@ def parse_edits(output: str) -> list[Edits]:
 
 
 def _commits(output: str) -> Iterator[tuple[str, Mapping[str, list[_Hunk]]]]:
-    """Yield the subject of each commit, and path → hunks."""
+    """Yield the subject of each commit, and its hunks by path."""
     subject: str | None = None
     hunks, path, inside = dict[str, list[_Hunk]](), "", 0
     for line in output.split("\n"):
@@ -96,7 +96,7 @@ def _commits(output: str) -> Iterator[tuple[str, Mapping[str, list[_Hunk]]]]:
 
 
 def _moved(hunks: Sequence[_Hunk], line: int) -> int:
-    """Return the number of a line after the hunks of a commit; a replaced line maps to one of its replacements."""
+    """Return a line's number after a commit's hunks are applied; a replaced line maps to one of its replacements."""
     place = bisect.bisect_right(hunks, line, key=lambda hunk: hunk[0] if hunk[1] else hunk[0] + 1) - 1
     if place < 0:
         return line

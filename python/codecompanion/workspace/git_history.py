@@ -1,6 +1,6 @@
 """Reads recent commits and their files from git, for ranking.
 
-One `git log` without diffs, limited in commits and time. If git fails, the history is empty.
+It runs one `git log` without diffs, limited in commits and time. If git fails, the history is empty.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _START = "\x01"
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """A commit: its time (seconds since 1970), the first line of its message, and the changed files below the root."""
+    """A commit: time (seconds since the epoch), the first line of its message, and the changed files below the root."""
 
     time: int
     subject: str

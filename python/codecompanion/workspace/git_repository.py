@@ -1,7 +1,7 @@
 """Finds the repository of a folder without git: its top folder, git directory and common directory.
 
-Only a `.git` entry makes a repository; a folder that looks like a bare repository (`HEAD`, `objects`, `refs`) does not,
-as with git's `safe.bareRepository=explicit`. Reads are limited in size, and never from pipes or devices.
+Only a folder with a `.git` entry is a repository; one that looks like a bare repository (`HEAD`, `objects`, `refs`) is
+not, as with git's `safe.bareRepository=explicit`. Files are read only up to a size limit, and pipes and devices never.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GITDIR = regex(rb"gitdir: ([^\n\r\0]+)")
 class Repository(msgspec.Struct, frozen=True):
     """A repository: `top` is the folder with `.git`; `git_dir` has HEAD and the index, `common_dir` objects and refs.
 
-    They differ in a linked worktree. All are real paths.
+    `git_dir` and `common_dir` differ in a linked worktree. All are real paths.
     """
 
     top: Path
@@ -31,7 +31,7 @@ class Repository(msgspec.Struct, frozen=True):
 
 
 def find_repository(folder: Path) -> Repository | None:
-    """Return the repository of a folder, or None if it is in none. Blocks.
+    """Return the repository that contains a folder, or None if there is none. Blocks.
 
     Raises: OSError: a file of the repository cannot be read.
     """

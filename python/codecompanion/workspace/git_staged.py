@@ -34,7 +34,7 @@ class Staged(msgspec.Struct, frozen=True):
 
 
 def read_staged(folder: Path, index: str = "", git_dir: str = "", work_tree: str = "") -> Staged:
-    """Return the staged changes in the repository of a folder, or in a given one. Blocks.
+    """Return the staged changes in the repository of a folder, or in a given repository. Blocks.
 
     Raises: InputError: there is no repository, or git fails or times out; the message is a clause.
     """

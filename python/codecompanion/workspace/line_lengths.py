@@ -14,11 +14,11 @@ _OTHERS_A_LINE = 2
 _LONG_ON_AVERAGE = 300
 _MANY_LINES = 20_000
 _SHORT_LINE = 16
-"""Maximum average bytes of a line in a table; code has about 35."""
+"""Maximum average number of bytes per line in a table; code has about 35."""
 
 
 def is_made_of_long_lines(content: bytes) -> bool:
-    """Return whether a file has almost only long lines, apart from a licence above or a source map below."""
+    """Return whether a file has almost only long lines, apart from a licence at the top or a source map at the end."""
     if len(content) <= LONG_LINE or len(content) < _LONG_ON_AVERAGE * content.count(b"\n"):
         return False  # the quick way out for nearly every file
     sizes = [len(line) for line in content.split(b"\n") if line.strip()]
@@ -35,7 +35,7 @@ def is_flat(content: bytes) -> bool:
 
 
 def is_worth_searching(text: str) -> bool:
-    """Return whether the text of a chunk is meant for reading: not one long line, unless that is a paragraph."""
+    """Return whether the text of a chunk is readable: not a single long line, unless that line is a paragraph."""
     if len(text) <= LONG_LINE or max(map(len, text.split("\n"))) <= LONG_LINE:
         return True
     return len(text) <= _MAX_PROSE and text.count(" ") > _WORDS_PER_CHAR * len(text)

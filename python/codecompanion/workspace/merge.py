@@ -1,7 +1,7 @@
 """Merges text three-way with `git merge-file`: its results are familiar, and it needs no repository.
 
-The pure-Python alternative (merge3) is GPL-licensed, which is incompatible with this project's licence. Without git,
-only text that has not changed since can be reverted; the user sees a note.
+The pure-Python alternative (merge3) is GPL-licensed, which is incompatible with this project's licence. Without git, a
+change can be reverted only if the text has not changed since; the user sees a note.
 """
 
 from __future__ import annotations

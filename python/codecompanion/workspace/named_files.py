@@ -1,4 +1,4 @@
-"""Finds which names in a message are files of the project (R-213, R-215), without reading them. Blocks."""
+"""Finds the names in a message that are files of the project (R-213, R-215), without reading the files. Blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ MAX_WALKED = 20_000
 def files_named(root: Path, names: Sequence[str], open_files: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the names that are files: a path as written, or a bare name anywhere below the root.
 
-    A bare name without a dot, which may be a decorator or a person, must be a file in the root itself, or be open.
+    A bare name without a dot may be a decorator or a person, so it counts only if it is a file in the root itself, or
+    open.
     """
     found = [name for name in names if _is_file(root, name) or _is_open(name, open_files)]
     sought = [name for name in names if name not in found and "/" not in name and "." in name.strip(".")]
@@ -66,7 +67,7 @@ def _names_below(root: Path, names: Sequence[str]) -> set[str]:
 
 
 def _listed_by_git(root: Path, names: Sequence[str]) -> Iterator[str] | None:
-    """Return those of the names that git lists, or None if git fails."""
+    """Return the file names that git lists for these names, or None if git fails."""
     command = ("--glob-pathspecs", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--")
     try:
         output = read_git(root, (*command, *(f"**/{_escaped(name)}" for name in names)), TIME_LIMIT_S)

@@ -1,7 +1,7 @@
-"""Guards the workspace: every path of a tool, rule or attachment becomes an absolute one inside it, or an error.
+"""Guards the workspace: every path of a tool, rule or attachment becomes an absolute path inside it, or an error.
 
 Symbolic links are resolved before the check, so that neither `..` nor a link nor `/proc/self/root` leads out. A link
-that is replaced between this check and opening the file is not detected here (`text_files.read_bytes` refuses one in
+that is replaced between this check and opening the file is not detected here (`text_files.read_bytes` refuses a link in
 the last part of the path).
 """
 
@@ -37,11 +37,11 @@ class Workspace:
     def resolve(self, path: str) -> Path:
         """Return the real absolute path (`~` and `~/…` are the home folder). It may not exist.
 
-        If only another Unicode normal form of the path exists, that one is used: models write composed letters, while a
-        file from a Mac may be named with decomposed ones.
+        If the path exists only in another Unicode normal form, that form is used: models write composed letters, while
+        a file from a Mac may be named with decomposed letters.
 
         Raises:
-            OutsideWorkspace: the path leads out of the workspace; names both.
+            OutsideWorkspace: the path leads out of the workspace; the message names both.
             ToolError: the path is empty, contains a NUL, is too long, or is a cycle of links.
         """
         real = self._inside(path, path)

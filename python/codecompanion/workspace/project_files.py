@@ -1,7 +1,7 @@
 """Lists the files with a project's own text (R-216, R-239, R-266), for the index and file searches.
 
 Git lists tracked and untracked files, but not ignored ones; if git fails, a walk of the folders lists them. Symbolic
-links are not followed. Hidden, secret, vendored, generated, binary and too large files are left out, and counted by
+links are not followed. Hidden, secret, vendored, generated, binary and overly large files are left out, and counted by
 reason.
 """
 
@@ -43,29 +43,29 @@ _MARK_BYTES = 1_024
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The user's choice of files: whether hidden files, and files up to `max_bytes`."""
+    """The user's choice of files: whether hidden files are included, and the maximum size (`max_bytes`)."""
 
     include_hidden: bool = False
     max_bytes: int = MAX_BYTES
 
 
 class LeftOut(msgspec.Struct):
-    """The number of files left out for one reason, and the first of their names (or of their folders)."""
+    """The number of files left out for one reason, and the first few names (or the names of their folders)."""
 
     count: int = 0
     names: list[str] = []
 
     def add(self, name: str) -> None:
-        """Count a file; its name is kept while there are few."""
+        """Count a file, and keep its name if few are kept so far."""
         self.count += 1
         if len(self.names) < MAX_NAMES and name not in self.names:
             self.names.append(name)
 
 
 class ListedFiles(msgspec.Struct, frozen=True):
-    """The files of a project by their names, and those left out by reason; `source` is "git" or "walk".
+    """The names of a project's files, and the files left out, by reason; `source` is "git" or "walk".
 
-    `folders` are those in which a new file would belong; their timestamps show whether the list is still correct.
+    `folders` are the folders in which a new file would belong; their timestamps show whether the list is still correct.
     """
 
     paths: tuple[str, ...]
@@ -80,9 +80,9 @@ class ListedFiles(msgspec.Struct, frozen=True):
 
 
 class FileText(msgspec.Struct, frozen=True):
-    """The text of a file, without secrets; `why_not`: why it is left out (binary, generated, too large), or "".
+    """The text of a file, without secrets. `why_not`: why it is left out (binary, generated, too large), or "".
 
-    "secret: …" names the secret in a withheld file.
+    If the file is withheld, "secret: …" names the secret in it.
     """
 
     content: bytes = b""
@@ -143,7 +143,7 @@ def listed_among(root: Path, paths: Sequence[str], choice: Choice) -> set[str]:
 
 
 def read_project_file(root: Path, path: str, choice: Choice) -> FileText:
-    """Return the bytes of a file and the status read just before; never raises because of its content."""
+    """Return a file's bytes, and its status just before it was read; never raises because of the content."""
     try:
         handle = os.open(root / path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
@@ -166,7 +166,7 @@ def read_project_file(root: Path, path: str, choice: Choice) -> FileText:
 
 
 def shareable(file: FileText, path: str) -> FileText:
-    """Return a file as it may be searched and sent without asking: with its secrets removed, or withheld."""
+    """Return a file as it may be searched and sent without asking: without its secrets, or withheld."""
     if file.why_not:
         return file
     before = decode(file.content)

@@ -1,4 +1,4 @@
-"""Detects files with keys or passwords by name (R-266); these are read only if the user names them.
+"""Detects by name the files that contain keys or passwords (R-266); these are read only if the user names them.
 
 The list is data (`secret_files.toml`). Paths are relative to the project's root, with `/`.
 """

@@ -1,7 +1,7 @@
 """Detects secrets in text: keys of known formats, private keys, assigned passwords.
 
 `secret_files.py` detects secrets by file name; this module by content. It is pure, and linear in the text's length.
-Every pattern is data with its source (`secret_text.toml`). Program text and prose are sent without the secret values;
+Every pattern is data with its source (`secret_text.toml`). Source code and prose are sent without the secret values;
 any other file that contains a secret is withheld as a whole, because its other lines may contain undetected secrets.
 """
 
@@ -28,20 +28,20 @@ from codecompanion.workspace.secret_values import (
 
 HIDDEN = "[hidden]"
 MAX_CHARS = 1_000_000
-"""Maximum characters to search; in longer text only the beginning and the end are searched."""
+"""Maximum number of characters to search; in longer text, only the beginning and the end are searched."""
 _END_CHARS = 200_000
 _MAX_FOUND = 2_000
 _KEPT_CHARS = 1_000
 _KEPT_TEXTS = 4_000
 """Number of longer strings whose secrets are cached by hash, because each question reads the same files."""
 _INDEXED = 2
-"""Number of characters by which the prefixes of keys are indexed."""
+"""Length of the prefix by which keys are indexed, in characters."""
 _MAX_IN_RUN = 16
-"""Maximum names examined in one unbroken run of characters (`a=b=c=`), in which all values end together."""
+"""Maximum number of names examined in one unbroken run of characters (`a=b=c=`), in which all values end together."""
 _MAX_VALUE = 600
 _MIN_DISTINCT = 6
 _MIN_CHOSEN = 8
-"""Minimum characters of a password in a sentence; shorter candidates are mostly words with a number."""
+"""Minimum length of a password in a sentence; shorter candidates are mostly words with a number."""
 _PRIVATE_KEYS = frozenset({"PEM private key", "PuTTY private key", "OpenVPN static key"})
 _LETTERS = regex(r"[a-z]{2,}")
 _NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -157,19 +157,19 @@ def _without(text: str, found: tuple[FoundSecret, ...]) -> str:
 
 
 def is_withheld(path: str) -> bool:
-    """Return whether a file of that name is withheld as a whole if it contains a secret: data, not program text."""
+    """Return whether a file with this name is withheld as a whole if it contains a secret, as data files are."""
     return _kind_of(path, "") == "data"
 
 
 def without_secrets(text: str, path: str) -> tuple[str, str]:
-    """Return a file's text as it may be sent without asking, and why it must not be sent at all, or ""."""
+    """Return a file's text as it may be sent without asking, and the reason to withhold the whole file, or ""."""
     if is_withheld(path):
         return text, why_secret(text, path)
     return hide_secrets(text, path), ""
 
 
 def hide_keys(text: str) -> str:
-    """Return the text without private keys and keys that show their provider, which no one prints on purpose."""
+    """Return the text without private keys and provider-specific keys, which no one prints on purpose."""
     lowered = text.lower() if text.isascii() else _lowered(text)
     found = [*_keys(text), *_ends_of_keys(text), *_shapes(text, lowered, "code", only=_PRIVATE_KEYS)]
     return _without(text, _apart(sorted(found)))
@@ -196,7 +196,7 @@ def _find(text: str, kind: str) -> tuple[FoundSecret, ...]:
 
 
 def _kind_of(path: str, text: str) -> str:
-    """Return "code", "shell" (values without quotes count), "prose" or "data"; text without a name is prose."""
+    """Return "code", "shell" (where unquoted values count), "prose" or "data"; text without a file name is prose."""
     rules, name = _rules(), path.rpartition("/")[2].lower()
     extension = name.rpartition(".")[2] if "." in name[1:] else ""
     if extension in rules.unquoted:
@@ -236,7 +236,7 @@ _MIN_PREFIXED_BITS = 4.0
 
 
 def _keys(text: str) -> Iterator[FoundSecret]:
-    """Yield the keys that show their provider."""
+    """Yield the keys whose format identifies their provider."""
     rules = _rules()
     for start in _starts_of_keys(text):
         # The first letters rule out nearly all runs; only the rest are compared with all prefixes.
@@ -260,7 +260,7 @@ def _keys(text: str) -> Iterator[FoundSecret]:
 
 
 def _starts_of_keys(text: str) -> Iterator[int]:
-    """Yield the possible starts of a key: a run of its characters, after `NAME=`, and in the path of a URL."""
+    """Yield the positions where a key may start: at a run of key characters, after `NAME=`, or in the path of a URL."""
     for run in _RUN.finditer(text):
         start = run.start()
         yield start + (text[start - 1 : start] == "\\" and text[start] in "nrt")
@@ -299,7 +299,7 @@ _MAX_ROWS = 50
 
 
 def _has_secret_cell(columns: str, rows: str) -> bool:
-    """Return whether any row has a secret in a column that is named like one."""
+    """Return whether any row has a secret in a column whose name indicates secrets."""
     strengths = [strength_of(name) for name in _cells(columns)]
     if not any(strengths):
         return False

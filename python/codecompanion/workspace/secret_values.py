@@ -17,9 +17,10 @@ from codecompanion.formats.regex import regex
 
 _MIN_RANDOM_BITS = 3.0
 _MIN_CHANGES = 0.15
-"""Minimum changes between lower case, upper case and digits per character: words have few, random text has many."""
+"""Minimum number of changes between lower case, upper case and digits per character; words have few, random text many.
+"""
 _LONG = 28
-"""Length from which the characters of a value count more than words that it may contain by chance."""
+"""Minimum length at which a value's characters count more than words that it may contain by chance."""
 _SOME_DIGITS = 3
 _MIN_KEY = 20
 _MIN_PLACEHOLDER = 6
@@ -57,7 +58,7 @@ _PARTS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def strength_of(name: str) -> str:
-    """Return the type of value a name suggests: "password", "token", "key" (maybe a provider's key), "" = none."""
+    """Return the type of value a name suggests: "password", "token", "key" (maybe a provider's key), or ""."""
     words, parts = _words(), [part.lower() for part in _PARTS.findall(name)]
     while parts and (parts[-1] in words.after or parts[-1].isdigit()) and not _of_parts(parts):
         parts.pop()
@@ -79,7 +80,7 @@ def _of_parts(parts: list[str]) -> str:
 
 
 def is_password(value: str) -> bool:
-    """Return whether a value may be a password: no words or placeholder, and both letters and digits."""
+    """Return whether a value may be a password: it has no words or placeholder, and has both letters and digits."""
     if (
         not _MIN_PASSWORD <= len(value) <= _MAX_PASSWORD
         or any(letter.isspace() for letter in value)

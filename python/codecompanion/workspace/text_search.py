@@ -1,6 +1,6 @@
-"""Finds the files of a project that contain given words, with ripgrep, else git, else by reading them (R-221).
+"""Finds a project's files that contain given words, using ripgrep, or else git, or else by reading them (R-221).
 
-It covers files that the index does not have yet. Words are matched literally, ignoring case. Only files of the project
+It covers files that are not in the index yet. Words are matched literally, ignoring case. Only the project's own files
 are returned. All functions block; `check` is called regularly, and may raise to stop.
 """
 
@@ -47,7 +47,7 @@ def files_with(
     check: Check = lambda: None,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> FoundFiles:
-    """Return the files of the project that contain one of the terms; none if there are no terms."""
+    """Return the files of the project that contain one of the terms, or no files if there are no terms."""
     wanted = [term for term in dict.fromkeys(term.strip() for term in terms) if term and "\n" not in term][:MAX_TERMS]
     choice = choice or Choice()
     if not wanted or not root.is_dir():

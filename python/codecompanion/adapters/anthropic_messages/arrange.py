@@ -1,8 +1,8 @@
 """Arranges the messages of a view in a Messages request (pipeline.md 5.6, R-537).
 
-The API has no system messages in its list, requires the user first, and the block of its own compaction before
-everything: text before an unsigned block is not read, and a signed one is refused anywhere else. Protected messages
-before the block in the view follow it on the wire.
+The API's message list contains no system messages and must begin with the user. The block of the provider's own
+compaction must precede everything: text before an unsigned block is not read, and a signed block is refused anywhere
+else. Protected messages before the block in the view follow it on the wire.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SUMMARY_ELEMENT = "history_summary"
 
 
 class Arranged(msgspec.Struct, frozen=True):
-    """The parts of a request: text of `system`, the blocks of the compaction, and the messages after them."""
+    """The parts of a request: the `system` text, the blocks of the compaction, and the messages after them."""
 
     system: tuple[str, ...]
     compaction: tuple[Block, ...]
@@ -34,7 +34,7 @@ class Arranged(msgspec.Struct, frozen=True):
 
 
 def arrange(messages: Sequence[Message], is_usable: Callable[[CompactionPart], bool]) -> Arranged:
-    """Sort messages into the parts of a request. `is_usable` returns whether it may send a compaction back."""
+    """Sort messages into the parts of a request. `is_usable` returns whether a compaction may be sent back."""
     system = [_system_text(message, first=True) for message in messages if message.role == "system"]
     leading = next((k for k, message in enumerate(messages) if message.role != "system"), len(messages))
     system[leading:] = [_system_text(m, first=False) for m in messages[leading:] if m.role == "system"]
@@ -71,7 +71,7 @@ def read_blocks(part: CompactionPart) -> list[dict[str, Any]]:
 
 
 def is_signed(part: CompactionPart) -> bool:
-    """Return whether the compaction was requested: its block is signed, and accepted only at the start (R-540)."""
+    """Return whether the compaction was made on demand: its block is signed, and accepted only at the start (R-540)."""
     return any(block.get("signature") is not None for block in read_blocks(part))
 
 
@@ -80,7 +80,7 @@ def _verbatim(block: dict[str, Any]) -> Block:
 
 
 def _readable(message: Message, part: CompactionPart) -> list[Message]:
-    """Return the text of a compaction that cannot be sent back; the session normally removes it earlier."""
+    """Return a compaction that cannot be sent back as a text message; the session normally removes it earlier."""
     _log.warning("a compaction of %s is sent as text: this request cannot return it", part.origin)
     if not part.text.strip():
         return []
@@ -88,7 +88,7 @@ def _readable(message: Message, part: CompactionPart) -> list[Message]:
 
 
 def _system_text(message: Message, *, first: bool) -> str:
-    """Return the text of a system message; if it is not at the start of the chat, it is labelled (K5)."""
+    """Return the text of a system message, labelled if it is not at the start of the chat (K5)."""
     if first or not message.text.strip():
         return message.text
     return tagged(SUMMARY_ELEMENT if message.tag == SUMMARY_TAG else message.tag or "context", message.text)

@@ -1,7 +1,7 @@
-"""Checks a single content block against the Messages API's rules, independent of its surroundings.
+"""Checks a single content block against the Messages API's rules, independently of its surroundings.
 
-Keys and shapes are those of the SDK's types (`Beta…BlockParam`); the other rules are from reported 400 errors. Block
-types that only the provider creates (server tools) are sent back unchanged and not examined.
+Keys and shapes are those of the SDK's types (`Beta…BlockParam`); the other rules come from reported 400 errors. Blocks
+of types that only the provider creates (server tools) are sent back unchanged and not examined.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ _CALLED_NAME = regex(r"[a-zA-Z0-9_-]{1,200}")
 
 
 class BlockFacts(msgspec.Struct, frozen=True):
-    """The facts about a block that the rules for several blocks need. `problem` is its own error, "" = none.
+    """The facts about a block that are needed to check several blocks together.
 
-    `call` is the id of a `tool_use`, or the one a `tool_result` answers. `marks` are the lifetimes of the cache
-    breakpoints on it and in it. `is_signed`: a compaction that was requested. `is_noop`: a compaction that failed.
+    `problem` is the block's own error, or "". `call` is the id of a `tool_use`, or the id that a `tool_result` answers.
+    `marks` are the lifetimes of the cache breakpoints on and in the block. `is_signed`: a compaction made on demand.
+    `is_noop`: a compaction that failed.
     """
 
     kind: str
@@ -62,9 +63,10 @@ class BlockFacts(msgspec.Struct, frozen=True):
 
 
 def read_block(block: Any, role: str, *, verbatim: bool = False) -> BlockFacts:
-    """Return the facts of a block in a message of this role.
+    """Return the facts about a block in a message with this role.
 
-    verbatim: it came from the provider and is sent back unchanged, even with keys that are newer than this table.
+    verbatim: the block came from the provider and is sent back unchanged, even with keys that are newer than this
+    table.
     """
     kind = block.get("type") if isinstance(block, Mapping) else None
     if not isinstance(kind, str):
@@ -89,7 +91,7 @@ def read_block(block: Any, role: str, *, verbatim: bool = False) -> BlockFacts:
 
 
 def find_text_problem(block: Mapping[str, Any]) -> str:
-    """Return the error of a text block, "" = none."""
+    """Return the error in a text block, or "" if it is valid."""
     text = block.get("text")
     if not isinstance(text, str):
         return "a text block has no text"

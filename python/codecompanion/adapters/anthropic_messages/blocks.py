@@ -1,7 +1,7 @@
-"""Renders one message as content blocks of the Messages API, independent of its surroundings.
+"""Renders one message as content blocks of the Messages API, independently of its surroundings.
 
-Rendered once and cached: `conversation.py` fills in the parts that depend on the rest of the request (ids on the wire,
-whether thinking is sent, excess images). Ids are therefore cut out of the bytes.
+A message is rendered once and cached: `conversation.py` fills in the parts that depend on the rest of the request (ids
+on the wire, whether thinking is sent, excess images). Ids are therefore cut out of the bytes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _ID_BYTES = encode(_ID)
 
 
 class Block(msgspec.Struct, frozen=True):
-    """A content block as JSON: `head`, or `head` + id + `tail` when it has an id. `call` is our id of the tool call.
+    """A content block as JSON: `head`, or `head` + id + `tail` if it has an id. `call` is our id of the tool call.
 
-    `instead` replaces an image when there are too many; `is_big`: it is too large in a request with many others.
+    `instead` replaces an image when there are too many. `is_big`: the image is too large for a request with many
+    others.
     """
 
     facts: BlockFacts
@@ -49,7 +50,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A rendered message. `is_result`: it answers a call. `lost_thinking`: its reasoning cannot be sent back."""
+    """A rendered message. `is_result`: it is a tool result. `lost_thinking`: its reasoning cannot be sent back."""
 
     role: WireRole
     blocks: tuple[Block, ...]
@@ -138,7 +139,7 @@ class MessageRenderer:
 
 
 def is_empty(message: Message) -> bool:
-    """Return whether the message has nothing to send: only plain reasoning, or media not from the user."""
+    """Return whether the message has nothing to send: no text, only plain reasoning, or media not from the user."""
     content = message.content
     if isinstance(content, str):
         return not content.strip()

@@ -1,7 +1,7 @@
-"""Checks a Messages request apart from its messages: tools, thinking, context management, compaction.
+"""Checks a Messages request except for its messages: tools, thinking, context management, compaction.
 
-The parts that grow with the conversation are in `block_check.py` and `order_check.py`. Facts that only the server knows
-(whether a signature is genuine, whether a prompt fits) are not checked.
+The parts that grow with the conversation are checked in `block_check.py` and `order_check.py`. Facts that only the
+server knows (whether a signature is genuine, whether a prompt fits) are not checked.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _EDITS = ("clear_thinking_20251015", "clear_tool_uses_20250919", "compact_202601
 def check_fields(
     fields: Mapping[str, Any], *, has_calls: bool, starts_with_thinking: bool | None, signed: bool
 ) -> list[str]:
-    """Return the errors of a body, apart from its messages; keys newer than this plugin are accepted.
+    """Return the errors in a body, except in its messages; keys newer than this plugin are accepted.
 
-    starts_with_thinking: whether the running tool turn begins with thinking, None = no turn. signed: the messages
-    begin with a requested compaction.
+    starts_with_thinking: whether the running tool turn begins with thinking, or None if no tool turn is running.
+    signed: the messages begin with a compaction made on demand.
     """
     return [
         *_check_head(fields),
@@ -56,7 +56,7 @@ def _check_head(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def check_arguments(body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the problems of arguments that the user may set and that are therefore not in this body."""
+    """Yield the problems with arguments that the user may set and that are therefore not in this body."""
     if not isinstance(body.get("stream", False), bool):
         yield "stream is not a boolean"
     if any(not isinstance(word, str) or not word.strip() for word in body.get("stop_sequences") or ()):

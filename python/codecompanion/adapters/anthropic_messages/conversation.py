@@ -1,4 +1,4 @@
-"""Builds the `messages` of a body from pieces: a fold that only appends, so a request costs only its new pieces.
+"""Builds the `messages` of a body from pieces. It is a fold that only appends, so a request costs only its new pieces.
 
 Neighbouring pieces of one role become one message (R-425). Thinking is sent back all or nothing per turn (lesson 26): a
 turn is the model's work since the user's last message; if some of its reasoning is lost or from another origin, none of
@@ -22,14 +22,14 @@ from codecompanion.adapters.openai_chat.render import encode
 from codecompanion.formats.regex import regex
 
 _EARLIER = text_block(EARLIER_LEFT_OUT, "user")
-"""The user message that begins a request whose first message would otherwise be the model's."""
+"""User message that precedes the rest of a request that would otherwise begin with the model's message."""
 _NO_ID = regex(r"[^a-zA-Z0-9_-]")
 _IMAGES_DROPPED_AT_ONCE = 50
 _OPENINGS = {role: f'{{"role":"{role}","content":['.encode() for role in ("user", "assistant")}
 
 
 class ImageLimits(msgspec.Struct, frozen=True):
-    """Selects the images to replace with text: the first `skipped`, and if `many`, the big ones."""
+    """Selects the images to replace with text: the first `skipped` images and, if `many`, also the big ones."""
 
     skipped: int = 0
     many: bool = False
@@ -50,7 +50,7 @@ class Conversation:
         self._full: list[tuple[int, bytes]] = []
         """Full chunks of a body (many joined blocks), each with the number of blocks up to its end."""
         self._ends: tuple[int, int] = (-1, -1)
-        """Positions in `_chunks` where the user's last message but one, and the last one, end."""
+        """The ends of the user's second-to-last and last messages, as positions in `_chunks`."""
         self._waiting: dict[str, str] = {}
         self._turn: list[Piece] = []
         self._turn_lost = False
@@ -80,7 +80,7 @@ class Conversation:
         return ImageLimits(skipped, self._big_images > 0 and self._images - skipped > MANY_IMAGES)
 
     def add_first(self, blocks: Iterable[Block]) -> None:
-        """Put the provider's compaction before everything else."""
+        """Add the provider's compaction, which precedes everything else."""
         for block in blocks:
             self._put("assistant", block, block.head)
         self._mark = self._take_mark()
@@ -105,8 +105,8 @@ class Conversation:
         """Return the chunks of a body with the blocks between `head` and `tail`.
 
         `mark_json` is the value of a cache breakpoint. Breakpoints are set after the user's last two messages: the
-        earlier is the last breakpoint of the previous request, so the cache finds that prefix however much was added
-        since. `last` is a final block in the user's role.
+        earlier one is the last breakpoint of the previous request, so the cache finds that prefix however much was
+        added since. `last` is a final block with the user role.
         """
         self._fill()
         start = self._full[-1][0] if self._full else 0

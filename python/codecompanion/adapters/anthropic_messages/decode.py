@@ -1,9 +1,9 @@
-"""Decodes the reply of a Messages endpoint: payloads of a stream, or one JSON object, → stream events.
+"""Decodes the reply of a Messages endpoint, as stream payloads or as one JSON object, into stream events.
 
-Pure and incremental; the transport is in `http/`. Source: the API's page "Streaming", the SDK's event types
-and recorded traffic. A reply is complete only with `message_stop` (lesson 39). Thinking and compaction are kept exactly
-as received, with unknown fields; so are the blocks of tools that ran on the server, because a paused reply has to be
-sent back whole. Citations are not kept: the model does not see them again.
+Pure and incremental; the transport is in `http/`. Sources: the API's page "Streaming", the SDK's event types and
+recorded traffic. A reply is complete only with `message_stop` (lesson 39). Thinking and compaction are kept exactly as
+received, with unknown fields; so are the blocks of tools that ran on the server, because a paused reply has to be sent
+back whole. Citations are not kept: the model does not see them again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import CompactionPart
 
 THINKING_FIELD = "thinking"
-"""`ReasoningDelta.field` of all reasoning here."""
+"""The value of `ReasoningDelta.field` for all reasoning in this format."""
 _GROWING = ("text", "thinking")
 """Fields of a block whose text counts toward the reply's size limit when it is emitted."""
 _STOP_REASONS: dict[str, StopReason] = {
@@ -46,7 +46,7 @@ _STOP_REASONS: dict[str, StopReason] = {
 
 
 class MessagesDecoder(ReplyDecoder):
-    """The decoder of one reply; `origin` is attached to parts that only this endpoint can read."""
+    """Decodes one reply; `origin` is attached to parts that only this endpoint can read."""
 
     def __init__(self, endpoint: Endpoint, origin: str, new_id: Callable[[], str]) -> None:
         super().__init__(endpoint)
@@ -84,7 +84,7 @@ class MessagesDecoder(ReplyDecoder):
 
     @property
     def counted(self) -> Counted:
-        """Return the endpoint's counts so far."""
+        """Return the token counts that the endpoint has reported so far."""
         return normalise_usage(self._usage)
 
     def _read(self, payload: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Collects content blocks from the events of a stream, and makes tool calls from them."""
+"""Collects content blocks from stream events and turns them into tool calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ READ_EVENT = typed.json_decoder(StreamedEvent)
 
 
 class Draft:
-    """A content block that is still arriving. `block`: its initial fields; `text`, `json`: the streamed pieces."""
+    """A content block that is still arriving: its initial fields (`block`) and the streamed pieces (`text`, `json`)."""
 
     __slots__ = ("block", "json", "kind", "text")
 
@@ -41,9 +41,9 @@ class Draft:
 
 
 def finish_calls(drafts: Iterable[Draft], new_id: Callable[[], str], *, cut: bool) -> tuple[ToolCall, ...]:
-    """Return the calls, in order, with ids that are never empty nor repeated.
+    """Return the calls, in order, with unique, non-empty ids.
 
-    cut: the reply hit a limit; calls with incomplete arguments are left out, because they cannot be run.
+    cut: the reply hit a limit; calls with incomplete arguments are omitted, because they cannot be run.
     """
     calls: list[ToolCall] = []
     taken: set[str] = set()

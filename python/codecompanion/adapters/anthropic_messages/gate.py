@@ -29,7 +29,7 @@ _ENCRYPTED_KINDS = THINKING_KINDS | {"compaction"}
 
 
 def check_body(body: Mapping[str, Any], encrypted: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
-    """Return one sentence per violation; empty if the API would accept the body.
+    """Return one sentence per violation, or an empty list if the API would accept the body.
 
     encrypted: the thinking and compaction blocks that the request must send back, in order and unchanged.
     """
@@ -53,8 +53,8 @@ def check_body(body: Mapping[str, Any], encrypted: Sequence[Mapping[str, Any]] |
 class MessagesJudge(BodyJudge):
     """Validates one body.
 
-    strict: also check blocks that the provider made and that are returned unchanged. configured: the user's
-    parameters. is_count: a count request, whose body has no reply limit.
+    strict: also check blocks that the provider created and that are sent back unchanged. configured: the user's
+    parameters. is_count: this is a count request, whose body has no reply limit.
     """
 
     def __init__(self, *, strict: bool, configured: Collection[str] = (), is_count: bool = False) -> None:

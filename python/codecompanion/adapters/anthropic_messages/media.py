@@ -23,11 +23,11 @@ _log = logging.getLogger(__name__)
 MAX_IMAGES = 100
 MAX_BASE64_BYTES = 5 * 1024 * 1024
 MAX_PIXELS = 8_000
-"""Limit of the longer side in pixels; `MAX_PIXELS_OF_MANY` if a request has more than `MANY_IMAGES`."""
+"""Maximum length of the longer side in pixels; `MAX_PIXELS_OF_MANY` if a request has more than `MANY_IMAGES`."""
 MANY_IMAGES = 20
 MAX_PIXELS_OF_MANY = 2_000
 MAX_PDF_BYTES = 24 * 1024 * 1024
-"""Maximum size of a PDF: as base64 it fills the 32 MB allowed for a whole request."""
+"""Maximum size of a PDF: encoded as base64, it fills the 32 MB allowed for a whole request."""
 _DATA_URL = regex(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,", re.IGNORECASE)
 
 
@@ -89,12 +89,12 @@ def note(text: str) -> dict[str, Any]:
 
 
 def left_out(part: ImagePart) -> dict[str, Any]:
-    """Return the replacement of an excess image, or of one too large for a request with many others."""
+    """Return the replacement for an excess image, or for an image too large for a request with many others."""
     return note(f"The image {_name(part.path or part.sha256[:12])} was not sent again: there are too many images.")
 
 
 def longest_side(part: ImagePart) -> int:
-    """Return the longer side in pixels, or 0 if it is unknown."""
+    """Return the length of the longer side in pixels, or 0 if it is unknown."""
     return max(part.width, part.height)
 
 

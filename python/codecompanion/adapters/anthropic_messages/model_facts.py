@@ -1,4 +1,4 @@
-"""Facts about Claude models: limits and abilities, from the model list, refusals, or the name alone.
+"""Facts about Claude models: limits and abilities, from the model list, from refusals, or from the name alone.
 
 The model list (`/v1/models`, SDK type `BetaModelInfo`) takes precedence. Names decide only facts that are otherwise
 unknown; the tables are from the provider's pages "Models overview" and "Compaction on demand" (2026-11).
@@ -20,8 +20,8 @@ from codecompanion.formats.regex import regex
 Ability = Literal["threshold", "on_demand"]
 """The two forms of compaction: during a request (`compact_20260112`), and on demand (`compaction`)."""
 Quirk = Literal["threshold", "on_demand", "cache", "mismatch"]
-"""Facts learned from a refusal: a missing ability, no support for cache breakpoints, or that thinking whose
-conversation has changed must be declared droppable ("preserved thinking").
+"""Facts learned from a refusal: the model lacks an ability or support for cache breakpoints, or it requires that
+thinking from a changed conversation be declared droppable ("preserved thinking").
 """
 
 _NAME = regex(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2}(?!\d)|preview)(?:[-.](\d{1,2})(?!\d))?")
@@ -55,24 +55,24 @@ class ModelFacts:
             self._listed.setdefault(_DATE.sub("", entry.id), entry)
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return the endpoint's reported limits of a model."""
+        """Return the model's limits as reported by the endpoint."""
         entry = self._listed.get(model)
         if entry is None or not (entry.max_input_tokens or entry.max_tokens):
             return None
         return ModelLimits(entry.max_input_tokens or 0, entry.max_tokens or 0)
 
     def learn(self, model: str, quirk: Quirk) -> bool:
-        """Remember a quirk; return whether it was unknown."""
+        """Record a quirk; return whether it was new."""
         is_news = (model, quirk) not in self._quirks
         self._quirks.add((model, quirk))
         return is_news
 
     def has_quirk(self, model: str, quirk: Quirk) -> bool:
-        """Return whether a refusal has shown this quirk."""
+        """Return whether a refusal has revealed this quirk."""
         return (model, quirk) in self._quirks
 
     def compacts(self, model: str, ability: Ability) -> bool | None:
-        """Return whether the model compacts this way, or None if list, refusals and name do not tell."""
+        """Return whether the model compacts this way, or None if the list, refusals and name leave it open."""
         if (model, ability) in self._quirks:
             return False
         entry = self._listed.get(model)
@@ -89,7 +89,7 @@ class ModelFacts:
         return told or by_name or _UNKNOWN_OUTPUT
 
     def largest_output(self, model: str) -> int:
-        """Return the largest `max_tokens` that the endpoint reported for the model, 0 = unknown."""
+        """Return the largest `max_tokens` that the endpoint reported for the model, or 0 if it is unknown."""
         entry = self._listed.get(model)
         return (entry.max_tokens or 0) if entry is not None else 0
 
@@ -113,7 +113,7 @@ class _Listing(msgspec.Struct):
 
 
 def _supported(capabilities: Any, *path: str) -> bool | None:
-    """Return the value of a capability; if a parent is unsupported, so are its children."""
+    """Return whether a capability is supported; if a parent is unsupported, so are its children."""
     at = capabilities
     told: bool | None = None
     for name in path:

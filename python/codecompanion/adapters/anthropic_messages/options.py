@@ -15,8 +15,8 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 class ToolClearing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Settings for clearing old tool results on the server (`clear_tool_uses_20250919`).
 
-    trigger: minimum input tokens. keep: number of tool uses to keep. clear_at_least: minimum tokens to clear, 0 = any.
-    Defaults as on the page "Context editing".
+    trigger: minimum input tokens. keep: number of tool uses to keep. clear_at_least: minimum tokens to clear; 0 means
+    any number. Defaults are those on the page "Context editing".
     """
 
     trigger: Count = 100_000
@@ -28,10 +28,10 @@ class ToolClearing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 class MessagesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The options of one entry.
 
-    compaction: None = for models known to support it, True = for any model (a gateway that compacts for others), False
-    = never. compaction_instructions: replace the provider's own summary prompt. pause_after_compaction: stop after the
-    compaction and send the request again. cache: set breakpoints for prompt caching. image_input, document_input:
-    False = send a note instead.
+    compaction: None compacts with models known to support it, True with any model (for a gateway that compacts for
+    others), False never. compaction_instructions: replace the provider's own summary prompt. pause_after_compaction:
+    stop after the compaction and send the request again. cache: set breakpoints for prompt caching. image_input,
+    document_input: if False, send a note instead.
     """
 
     compaction: bool | None = None

@@ -1,8 +1,8 @@
-"""Checks the order of content blocks for the Messages API: a fold, so that no block is checked twice.
+"""Checks the order of content blocks for the Messages API. It is a fold, so that no block is checked twice.
 
 Neighbouring messages of one role are one turn, as the provider merges them. Rules: every `tool_use` is answered in the
 next turn, which begins with the results, one for each call; ids are unique; the first turn is the user's or begins with
-a compaction; at most one compaction, a signed one before everything else; no turn ends with thinking.
+a compaction; there is at most one compaction; a signed compaction precedes everything else; no turn ends with thinking.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from codecompanion.adapters.anthropic_messages.media import MAX_IMAGES
 
 
 class OrderCheck:
-    """Checks blocks in order. `problems` are sentences; `end_problems` are the errors if nothing follows."""
+    """Checks blocks in order. `problems` are sentences; `end_problems` are the errors if no block follows."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -26,7 +26,7 @@ class OrderCheck:
         self.images = 0
         self.has_calls = False
         self._waiting: frozenset[str] = frozenset()
-        """Calls of the last assistant turn without a result."""
+        """Calls of the last assistant turn that have no result yet."""
         self._answered: frozenset[str] = frozenset()
         self._results_first = True
         self._compactions = 0
@@ -34,7 +34,7 @@ class OrderCheck:
         self._seen: set[str] = set()
 
     def add(self, role: str, facts: BlockFacts, call: str = "") -> None:
-        """Add the next block; `call` is its id on the wire when the facts were read without one."""
+        """Add the next block; `call` is its id on the wire if `facts` was read without an id."""
         if facts.problem:
             self._complain(facts.problem)
         if role == "system":
@@ -114,7 +114,7 @@ class OrderCheck:
         self._answered |= {call}
 
     def _end_results(self) -> None:
-        """End the results of this turn; every call must have its result."""
+        """End the results section of this turn and report a call without a result."""
         if self._results_first:
             self._results_first = False
             if missing := self._waiting - self._answered:

@@ -1,4 +1,4 @@
-"""Sets the fields of a Messages body besides messages: limits, thinking, context management, tools, breakpoints, betas.
+"""Sets the other fields of a Messages body: limits, thinking, context management, tools, breakpoints, betas.
 
 Sources: the API reference, the pages "Threshold compaction", "Compaction on demand", "Context editing", "Prompt
 caching", "Thinking" and "Preserved thinking"; R-536, R-540.
@@ -28,7 +28,7 @@ _COMBINATORS = ("oneOf", "allOf", "anyOf")
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The fields before the messages. `mark` is the value of a cache breakpoint, None = no breakpoints."""
+    """The fields before the messages. `mark` is the value of a cache breakpoint, or None for no breakpoints."""
 
     fields: dict[str, Any]
     betas: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def threshold_edits(options: MessagesOptions, compact_at: int) -> list[dict[str, Any]]:
-    """Return the edits the server makes to a prompt; clearing is first: it may make compaction unnecessary."""
+    """Return the edits that the server makes to a prompt. Clearing is first, as it may make compaction unnecessary."""
     edits: list[dict[str, Any]] = []
     if options.clear_tool_uses is not None:
         edits.append(_clearing(options.clear_tool_uses))
@@ -52,7 +52,7 @@ def threshold_edits(options: MessagesOptions, compact_at: int) -> list[dict[str,
 
 
 def compaction_parameter(options: MessagesOptions, instructions: str) -> dict[str, Any]:
-    """Return the parameter that compacts on demand.
+    """Return the parameter that requests compaction on demand.
 
     Instructions replace the provider's own prompt entirely, so the user's words are appended to our complete prompt.
     """
@@ -63,7 +63,7 @@ def compaction_parameter(options: MessagesOptions, instructions: str) -> dict[st
 
 
 def without_conflicts(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters without those that conflict with a compaction on demand."""
+    """Return the parameters except those that conflict with compaction on demand."""
     kept = {name: value for name, value in parameters.items() if name != "stop_sequences"}
     choice = kept.get("tool_choice")
     if isinstance(choice, Mapping) and choice.get("type") in ("any", "tool"):
@@ -80,11 +80,11 @@ def counted(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fit_thinking(thinking: Any, max_tokens: int, *, lacks_start: bool) -> Any:
-    """Return the thinking configuration that is valid for this request.
+    """Return a thinking configuration that is valid for this request.
 
-    lacks_start: a tool loop is running whose first reply does not begin with thinking (from another adapter, or cut
-    off). A thinking budget (`enabled`) is then refused, so this request omits it; `adaptive` accepts it. A budget that
-    does not fit below `max_tokens` is set to half of it, or thinking is disabled if that is too small.
+    lacks_start: a tool loop is running whose first reply does not begin with thinking (it is from another adapter, or
+    was cut off). A thinking budget (`enabled`) would then be refused, so this request omits it; `adaptive` is accepted.
+    A budget that does not fit below `max_tokens` is set to half of it, or thinking is disabled if that is too small.
     """
     if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled":
         return thinking
@@ -98,7 +98,7 @@ def fit_thinking(thinking: Any, max_tokens: int, *, lacks_start: bool) -> Any:
 
 
 def let_mismatches_go(thinking: Any) -> Any:
-    """Return the configuration that makes the server drop thinking of a changed conversation, not refuse it.
+    """Return the configuration with which the server drops thinking from a changed conversation instead of refusing it.
 
     Client-side editing changes the messages before earlier thinking; models with preserved thinking detect it (R-511).
     """
@@ -114,7 +114,10 @@ def can_let_mismatches_go(thinking: Any) -> bool:
 
 
 def needed_betas(fields: Mapping[str, Any], signed: bool | None) -> set[str]:
-    """Return the betas a body needs; `signed`: whether the compaction in its messages is signed, None = none."""
+    """Return the betas that a body needs.
+
+    `signed` is whether the compaction in its messages is signed, or None if there is no compaction.
+    """
     betas: set[str] = set()
     edits = (fields.get("context_management") or {}).get("edits", ())
     if edits:
@@ -130,7 +133,7 @@ def needed_betas(fields: Mapping[str, Any], signed: bool | None) -> set[str]:
 
 
 def beta_header(given: Mapping[str, str], betas: Iterable[str]) -> dict[str, str]:
-    """Return the header with the betas of a request after those the user set."""
+    """Return the header with the request's betas after those that the user set."""
     own = next((value for name, value in given.items() if name.lower() == BETA_HEADER), "")
     names = dict.fromkeys(name.strip() for name in own.split(",") if name.strip())
     names.update(dict.fromkeys(sorted(betas)))
@@ -140,7 +143,7 @@ def beta_header(given: Mapping[str, str], betas: Iterable[str]) -> dict[str, str
 def add_tools(head: Head, system: Sequence[str], tools: Sequence[ToolSpec], called: Sequence[str]) -> dict[str, Any]:
     """Return the fields with the system prompt and tools, each ending in a cache breakpoint.
 
-    A conversation with calls must define tools: if the request has none, the called tools are named but may not be
+    A conversation with calls must define tools: if the request has none, the called tools are declared but may not be
     called again.
     """
     fields = dict(head.fields)

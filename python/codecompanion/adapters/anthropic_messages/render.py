@@ -1,8 +1,8 @@
 """Renders a request as the bytes of a Messages body: a pure function of the view, with caching.
 
-The conversation of a chat's last request is kept as a fold (`conversation.py`); the next request, which is nearly
-always the same list with additions, adds only the new messages. Every body is checked before it is sent; broken pairs
-are repaired, and a body that the API would still refuse is not sent.
+The conversation of a chat's last request is kept as a fold (`conversation.py`). The next request is nearly always the
+same list with additions, so it adds only the new messages. Every body is checked before it is sent; broken pairs are
+repaired, and a body that the API would still refuse is not sent.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _CHATS_KEPT = 4
 
 
 class Want(msgspec.Struct, frozen=True):
-    """How to render a conversation; one cached with other values is not reused.
+    """Options for rendering a conversation; a conversation cached with other options is not reused.
 
-    think: thinking is sent. unsigned, signed: which compactions can be sent back.
+    think: send thinking. unsigned, signed: the kinds of compaction that can be sent back.
     """
 
     think: bool
@@ -49,7 +49,7 @@ class Want(msgspec.Struct, frozen=True):
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """A conversation and its system prompts. `signed`: whether its compaction is signed, None = it has none."""
+    """A conversation and its system prompts. `signed`: whether its compaction is signed, or None if it has none."""
 
     system: tuple[str, ...]
     conversation: Conversation
@@ -57,7 +57,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct):
-    """The last request of a chat. It keeps the messages alive, so that other objects cannot reuse their ids."""
+    """The last request of a chat. It keeps the messages alive, so that no other objects reuse their Python ids."""
 
     want: Want
     messages: list[Message]
@@ -77,7 +77,7 @@ class BodyRenderer:
         """Return the conversation of a request; `keep` caches it for the chat's next request.
 
         Raises:
-            RequestRejected: the API would refuse it, and it cannot be repaired (a bug in this plugin).
+            RequestRejected: the API would refuse the request, and it cannot be repaired (a bug in this plugin).
         """
         messages = list(request.messages)
         chat = request.chat_id if request.purpose == "chat" else ""
@@ -102,7 +102,7 @@ class BodyRenderer:
         """Return the body in chunks.
 
         Raises:
-            RequestRejected: the API would refuse it, because a configured parameter is invalid.
+            RequestRejected: the API would refuse the body, because a configured parameter is invalid.
         """
         conversation = rendered.conversation
         check = conversation.check
@@ -124,7 +124,7 @@ class BodyRenderer:
         return conversation.between(encode(fields)[:-1] + b',"messages":[', b"]}", mark, last)
 
     def _extend(self, kept: _Kept, messages: list[Message]) -> bool:
-        """Append the new messages to a cached conversation; return whether that was sufficient."""
+        """Append the new messages to a cached conversation; return False if it must be rebuilt."""
         known = len(kept.messages)
         # List comparison checks identity before equality: 0.1 ms for 10,000 identical objects.
         if not known or messages[:known] != kept.messages:

@@ -1,6 +1,6 @@
 """Converts the token counts of a Messages endpoint to `Usage`, whose figures do not overlap (R-538, lesson 7).
 
-`input_tokens` does not include tokens read from the cache or written to it. With `iterations` the size of the context
+`input_tokens` does not include tokens read from the cache or written to it. With `iterations`, the size of the context
 is that of the last `message` entry; the other entries (compaction, earlier rounds of server tools) are billed too.
 Sources: the page "Threshold compaction" and the SDK type `BetaUsage`.
 """
@@ -25,16 +25,16 @@ MAX_TOKENS = 10**12
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """The usage of the pass that wrote the reply (None = not reported) and of the other passes."""
+    """The usage of the pass that wrote the reply (None if it was not reported) and of the other passes."""
 
     reply: Usage | None = None
     other_passes: tuple[Usage, ...] = ()
     compactions: tuple[Usage, ...] = ()
-    """Usage of the other passes that compacted."""
+    """Usage of the compaction passes among the other passes."""
 
 
 def normalise_usage(reported: object) -> Counted:
-    """Return the reported counts of a reply."""
+    """Return the usage of a reply from the reported counts."""
     if not isinstance(reported, Mapping):
         return Counted()
     passes = reported.get("iterations")
@@ -55,7 +55,7 @@ def normalise_usage(reported: object) -> Counted:
 
 
 def merge_usage(earlier: object, later: object) -> object:
-    """Return the newest figures: those in `message_delta` are cumulative and replace those of `message_start`."""
+    """Return the newest figures: the cumulative ones in `message_delta` replace those in `message_start`."""
     if not isinstance(later, Mapping):
         return earlier
     newest = {name: later[name] for name in _READ if later.get(name) is not None}

@@ -92,7 +92,7 @@ class AnthropicMessages(WireFormat):
             self.models_path, self.listing_tells = "", False
         self._facts = ModelFacts()
         self._counts_nothing: set[str] = set()
-        """Models for which the endpoint cannot count tokens."""
+        """Models whose tokens the endpoint cannot count."""
         self._new_id = new_id
 
     def render(self, request: ChatRequest) -> HttpCall:
@@ -122,7 +122,7 @@ class AnthropicMessages(WireFormat):
     def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
         """Return the request that compacts now (R-540), or None if the model does not support it.
 
-        It cannot contain an automatic compaction by the server: its summary is sent as text.
+        The request cannot contain an earlier automatic compaction by the server: its summary is sent as text.
         """
         wanted = self._options.compaction
         if wanted is False or self._facts.has_quirk(request.model, "on_demand"):
@@ -139,7 +139,7 @@ class AnthropicMessages(WireFormat):
         return self._call(self._path, Head(fields, mark=self._mark(request)), rendered, request)
 
     def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
-        """Return the result; without a part, the model wrote no summary and nothing changed.
+        """Return the result of a compaction; without a `part`, the model wrote no summary and nothing changed.
 
         Raises:
             RequestRejected: the endpoint does not compact on demand; this is remembered.
@@ -165,7 +165,7 @@ class AnthropicMessages(WireFormat):
         return CompactionDone(msgspec.structs.replace(done.part, tokens=tokens), usage)
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
-        """Return the request that counts a prompt as the model receives it, after the server's edits."""
+        """Return the request that counts the tokens of a prompt after the server's edits, or None if unsupported."""
         if request.model in self._counts_nothing or self._settings.client == "bedrock":
             return None
         rendered = self._bodies.read(request, self._want(request), keep=True)
@@ -174,7 +174,7 @@ class AnthropicMessages(WireFormat):
         return self._call(f"{self._path}/count_tokens", Head(kept, mark=head.mark), rendered, request)
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, or None if the response contains none."""
+        """Return the token count, or None if the response contains none."""
         try:
             return typed.read_json(body, type=_Count).input_tokens
         except NOT_READABLE:
@@ -190,7 +190,10 @@ class AnthropicMessages(WireFormat):
         return self._facts.limits(model)
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
-        """Learn that a model lacks compaction or caching, or rejects thinking from a changed conversation."""
+        """Record that a model lacks compaction or caching, or rejects thinking from a changed conversation.
+
+        Return whether the refusal taught something new.
+        """
         if not isinstance(error, RequestRejected):
             return False
         said, model = str(error), request.model
@@ -203,7 +206,7 @@ class AnthropicMessages(WireFormat):
         return False
 
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
-        """Learn that the model or the endpoint does not compact on demand, or has no count."""
+        """Record that the model does not compact on demand, or that the endpoint cannot count its tokens."""
         if what == "count" and error.status in (404, 405, 501):
             self._counts_nothing.add(model)
         if what == "compaction" and isinstance(error, RequestRejected) and _NO_ON_DEMAND.search(str(error)):
@@ -220,7 +223,7 @@ class AnthropicMessages(WireFormat):
         )
 
     def _chat_head(self, request: ChatRequest, rendered: Rendered) -> Head:
-        """Return the fields of a request for a reply."""
+        """Return the fields of a chat request."""
         max_tokens = self._max_tokens(request)
         fields: dict[str, Any] = {"model": request.model, "stream": True, **self._settings.parameters}
         fields["max_tokens"] = max_tokens
@@ -247,7 +250,7 @@ class AnthropicMessages(WireFormat):
             fields["thinking"] = fitted
 
     def _max_tokens(self, request: ChatRequest) -> int:
-        """Return `max_tokens`, which the API requires: the requested value, within the model's limit."""
+        """Return the `max_tokens` that the API requires: the requested value, capped at the model's limit."""
         given = self._settings.parameters.get("max_tokens")
         asked = (
             request.max_output_tokens or (given if isinstance(given, int) else 0) or self._settings.max_output_tokens
@@ -257,7 +260,7 @@ class AnthropicMessages(WireFormat):
         return min(asked, largest) if largest else asked
 
     def _mark(self, request: ChatRequest) -> dict[str, str] | None:
-        """Return the value of a cache breakpoint; None for a summary, because it is requested only once."""
+        """Return the value of a cache breakpoint, or None if caching is off or the request is a one-off summary."""
         if not self._options.cache or request.purpose != "chat" or self._facts.has_quirk(request.model, "cache"):
             return None
         if "cache_control" in self._settings.parameters:

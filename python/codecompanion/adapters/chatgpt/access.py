@@ -1,10 +1,10 @@
 """Provides the access token for requests: renewed before it expires, by one Neovim at a time, and never lost.
 
-A refresh token is valid once and yields the next one. So the renewing process holds a lock between processes, reads the
-login again first (another Neovim may have renewed it), and stores the response before any other use. Cancelling the
-request that triggered a renewal does not cancel the renewal. Failures of the network or of OpenAI change nothing; only
-the refusals that OpenAI's page calls final end the login. If a host is killed after OpenAI has issued the new token and
-before it has arrived here, the user must log in again.
+A refresh token is valid once and yields the next one. The renewing process therefore holds a lock between processes,
+reads the login again first (another Neovim may have renewed it), and stores the response before any other use.
+Cancelling the request that triggered a renewal does not cancel the renewal. Failures of the network or of OpenAI change
+nothing; only the refusals that OpenAI's page calls final end the login. If a host is killed after OpenAI has issued the
+new token and before the token has arrived here, the user must log in again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from codecompanion.adapters.chatgpt.stored_login import Session, StoredLogin
 
 _log = logging.getLogger(__name__)
 EARLY_S = 120.0
-"""Seconds before expiry at which tokens are renewed; OpenAI's are valid for an hour."""
+"""Seconds before expiry at which tokens are renewed; OpenAI's tokens are valid for an hour."""
 _LAST_WAIT_S = 1.0
-"""Seconds that a host waits for a renewal when it stops; Neovim kills the host soon after."""
+"""Seconds that a stopping host waits for a renewal; Neovim kills the host soon after."""
 
 
 class ChatGPTAccess:
-    """Provides the token of one adapter. `on_key` receives the secrets, so that they are hidden everywhere."""
+    """Provides the access token for one adapter. `on_key` receives the secrets, so that they are redacted."""
 
     def __init__(
         self,
@@ -47,10 +47,10 @@ class ChatGPTAccess:
         self._refused = ""
 
     async def token(self) -> str:
-        """Return the access token, a new one if the last is about to expire or was refused.
+        """Return the access token, or a new one if it is about to expire or was refused.
 
         Raises:
-            AdapterError: no login, no permission, no network; names the remedy.
+            AdapterError: there is no login, permission or network; the message names the remedy.
         """
         session = await asyncio.to_thread(self._session)
         if self._is_good(session):
@@ -61,11 +61,11 @@ class ChatGPTAccess:
         return await asyncio.shield(self._renewal)
 
     def refuse(self, token: str) -> None:
-        """Use a different token for the next request."""
+        """Mark the token as refused, so that the next request uses another."""
         self._refused = token
 
     def forget(self) -> None:
-        """Read the login again, because it was created or removed."""
+        """Discard the cached login, because the stored login was created or removed."""
         self._refused, self._unkept = "", None
 
     async def aclose(self) -> None:
@@ -79,7 +79,7 @@ class ChatGPTAccess:
         return session.access_token != self._refused and self._clock() < session.expires_at - early_s
 
     def _session(self) -> Session:
-        """Return the stored login, or one that could not be stored (blocks)."""
+        """Return the stored login, or the current login if it could not be stored (blocks)."""
         session = self._unkept
         if session is None and self._stored is not None:
             try:
@@ -120,7 +120,7 @@ class ChatGPTAccess:
         raise error
 
     async def _renewed(self, session: Session, stored: StoredLogin) -> str:
-        """Return the access token of a renewed login, after storing it; the caller holds the lock."""
+        """Renew and store the login, then return its access token; the caller holds the lock."""
         try:
             tokens = await self._server.refresh(session)
         except errors.AdapterError as caught:
@@ -182,6 +182,6 @@ class ChatGPTAccess:
 
 
 def _heard(renewal: asyncio.Task[str]) -> None:
-    """Log the error of a finished renewal; its caller may have been cancelled."""
+    """Log the error of a finished renewal, whose caller may have been cancelled."""
     if not renewal.cancelled() and renewal.exception() is not None:
         _log.info("the login was not renewed: %s", renewal.exception())

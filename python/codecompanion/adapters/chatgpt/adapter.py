@@ -1,4 +1,4 @@
-"""The adapter for a ChatGPT plan: gets a valid token before each request, and uses only the plan's two addresses."""
+"""The adapter for a ChatGPT plan: gets a valid token before each request, and uses only the plan's two URLs."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class ChatGPTAdapter(LoginAdapter):
         self._connection = HttpAdapter(entry, wire, read_key=lambda _: "", is_final=_is_final)
 
     def login(self) -> ChatGPTLogin:
-        """Return the login with ChatGPT."""
+        """Return the ChatGPT login."""
         return self._login
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return the limits from the list of models; "" = the model a chat starts with."""
+        """Return the model's limits from the model list; "" means the model that a chat starts with."""
         return self._wire.limits(model or self.default_model or next(iter(self._models), ""))
 
     def forget_login(self) -> None:
@@ -97,7 +97,7 @@ def make_chatgpt(
     on_key: Callable[[str], None] = lambda key: None,
     clock: Callable[[], float] = time.time,
 ) -> ChatGPTAdapter:
-    """Return the adapter of an entry; the login is in `folder`.
+    """Return the adapter for an entry; the login is in `folder`.
 
     Raises:
         ConfigError: the entry does not work with a plan.
@@ -113,5 +113,5 @@ def make_chatgpt(
 
 
 def _is_final(error: AdapterError) -> bool:
-    """Return whether the plan does not allow the request, so that it is not sent again."""
+    """Return whether the error means that the plan does not allow the request, so that it is not sent again."""
     return trouble_of(error) not in (None, "not known")

@@ -1,4 +1,4 @@
-"""Reads the browser's callback for one login attempt: the address that the sign-in page redirects to."""
+"""Reads the browser's callback for one login attempt: the URL that the sign-in page redirects to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _random() -> str:
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One login attempt: its secrets and its client id. `client_id` "" = a new registration is requested. No `repr`."""
+    """One login attempt: its secrets and its client id. `client_id` "" requests a new registration. No `repr`."""
 
     name: str
     issuer: str
@@ -36,16 +36,16 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     verifier: str = msgspec.field(default_factory=_random)
 
     def __repr__(self) -> str:
-        """Show only the callback address."""
+        """Show only the callback URL."""
         return f"Attempt({self.redirect!r})"
 
     @property
     def redirect(self) -> str:
-        """Return the callback address on this machine; `localhost` is not accepted for it."""
+        """Return the callback URL on this machine; OpenAI does not accept `localhost` in it."""
         return f"http://127.0.0.1:{self.port}{CALLBACK_PATH}"
 
     def page(self, endpoint: str, *, host_id: str, login_hint: str = "", asks_again: bool = False) -> str:
-        """Return the address of the sign-in page; `asks_again`: ask again for a permission refused before."""
+        """Return the URL of the sign-in page. `asks_again` asks again for a permission that the user refused before."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).rstrip(b"=").decode()
         fields = {
             "response_type": "code",
@@ -80,15 +80,15 @@ class Callback(msgspec.Struct, frozen=True):
 
 
 class OtherLogin(Exception):
-    """Raised for an address that does not belong to this attempt, which keeps waiting."""
+    """Raised for a URL that does not belong to this attempt, which keeps waiting."""
 
 
 def read_callback(query: str, attempt: Attempt) -> Callback:
     """Return the callback's result; `query` is the part after the `?`.
 
     Raises:
-        OtherLogin: its state does not match the attempt.
-        AuthenticationFailed: its state matches, but the user or OpenAI declined.
+        OtherLogin: the state does not match the attempt.
+        AuthenticationFailed: the state matches, but the user or OpenAI declined.
     """
     try:
         fields = parse_qs(query, keep_blank_values=True, max_num_fields=MAX_FIELDS)

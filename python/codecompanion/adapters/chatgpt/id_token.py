@@ -1,9 +1,9 @@
-"""Checks the ID token that comes with the tokens, and reads the identity of the logged-in user.
+"""Checks the ID token that arrives with the other tokens, and reads the identity of the logged-in user.
 
-It arrives in the response of the token endpoint, over TLS from the issuer's own host, so TLS validation replaces the
-signature check (OpenID Connect Core 1.0, 3.1.3.7, point 6). OpenAI's page asks for the signature check as well; that
-would need an RSA library, which this host does not have. Issuer, audience, authorized party, expiry and, for a
-login, the nonce are checked.
+The ID token is part of the token endpoint's response, sent over TLS from the issuer's own host, so TLS validation
+replaces the signature check (OpenID Connect Core 1.0, 3.1.3.7, point 6). OpenAI's page asks for the signature check as
+well; that would need an RSA library, which this host does not have. Issuer, audience, authorized party, expiry and, for
+a login, the nonce are checked.
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ LEEWAY_S = 300.0
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The account of a login: `subject` is its permanent id, `user` its readable name, "" = unknown."""
+    """The account of a login: `subject` is its permanent id, `user` its readable name, or "" if unknown."""
 
     subject: str
     user: str
 
 
 class NotTrusted(Exception):
-    """Raised if the token is not valid for this login; the message completes a sentence."""
+    """Raised if the token is not valid for this login; the message completes a sentence, such as "it has expired"."""
 
 
 def read_identity(token: object, *, issuer: str, client_id: str, now: float, nonce: str = "") -> Identity:
-    """Return the identity in the token; `now` in seconds since 1970, `nonce` "" = none was sent.
+    """Return the identity in the token.
+
+    `now` is in seconds since 1970; `nonce` is "" if none was sent.
 
     Raises:
-        NotTrusted: it cannot be read, or has another audience or issuer.
+        NotTrusted: the token cannot be read, or has another audience or issuer.
     """
     claims = _claims(token)
     if claims.get("iss") != issuer:

@@ -1,7 +1,7 @@
-"""Waits on 127.0.0.1 for the browser's callback; answers one valid callback, with a page that repeats none of it.
+"""Waits on 127.0.0.1 for the browser's callback and answers one valid callback with a page that repeats none of it.
 
-All other requests (other programs, an icon, a wrong state) are refused and do not affect the attempt. Only the head of
-a request is read.
+All other requests (other programs, a favicon, a wrong state) are refused and do not affect the attempt. Only the head
+of a request is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEADERS = (
 
 
 class Listener:
-    """Listens for one attempt, which `make` creates from the port. A context manager: it closes on exit."""
+    """Listens for one attempt, which `make` creates from the port. A context manager that stops listening on exit."""
 
     def __init__(self, make: Callable[[int], Attempt]) -> None:
         self._make = make
@@ -60,18 +60,18 @@ class Listener:
         self._result.cancel()
 
     async def wait(self) -> Callback:
-        """Return the callback.
+        """Wait for the callback and return it.
 
         Raises:
-            AuthenticationFailed: the user declined, or OpenAI did.
+            AuthenticationFailed: the user or OpenAI declined.
         """
         return await self._result
 
     def take(self, address: str) -> None:
-        """Accept the address that the browser was redirected to, as if the browser had requested it here.
+        """Accept the URL that the browser was redirected to, as if the browser had requested it here.
 
         Raises:
-            InputError: it does not belong to this attempt; the message gives the expected form.
+            InputError: the URL does not belong to this attempt; the message gives the expected form.
         """
         line = "".join(address[:_MAX_ADDRESS].split())
         try:

@@ -1,6 +1,6 @@
 """Logs in with ChatGPT: opens the page in the browser, exchanges the callback's code for tokens, and stores them.
 
-An account that logged in here before is requested by its registration; a new account gets a new registration. The
+For an account that logged in here before, its registration is used; a new account gets a new registration. The
 registration is stored before the code is exchanged, so that a login that fails afterwards does not create another.
 """
 
@@ -35,7 +35,7 @@ _DECLINED = "may not use your ChatGPT plan: log in again and allow it"
 
 
 class ChatGPTLogin:
-    """The login of one adapter; see `login_adapter.Login`. `stored` None = it cannot be stored."""
+    """The login of one adapter; see `login_adapter.Login`. `stored` is None if the login cannot be stored."""
 
     def __init__(
         self,
@@ -74,13 +74,13 @@ class ChatGPTLogin:
             await server.aclose()
 
     def take(self, address: str) -> None:
-        """Accept the address that the browser was redirected to; raises `InputError`."""
+        """Accept the URL that the browser was redirected to; raises `InputError`."""
         if self._listener is None:
             raise InputError(f"No login is waiting for an address; {LOGIN_COMMAND} starts one.")
         self._listener.take(address)
 
     async def forget(self) -> Forgotten:
-        """End the login here and at OpenAI; the registration stays."""
+        """End the login here and at OpenAI; the registration is kept."""
         server = SignInServer(self._settings, self._provider)
         stored = self._there()
         try:
@@ -112,7 +112,7 @@ class ChatGPTLogin:
             raise self._not_kept(error) from None
 
     def _asked(self, accounts: Accounts, name: str) -> Account | None:
-        """Return the requested account, None = a new account."""
+        """Return the requested account, or None for a new account."""
         if name == NEW or not accounts.registered:
             return None
         if not name:
@@ -176,7 +176,7 @@ class ChatGPTLogin:
             raise AuthenticationFailed(f"{self._settings.name}: {told}. Nothing was changed.") from None
 
     async def _keep(self, account: Account, tokens: Tokens) -> LoggedIn:
-        """Store the login, or that the plan was declined: only the token response lists the permissions."""
+        """Store the login or the fact that the plan was declined: only the token response lists the permissions."""
         name, stored = self._settings.name, self._there()
         if tokens.scopes is None:
             raise errors.MalformedReply(f"{name}: OpenAI's answer lists no permissions. Nothing was changed.")

@@ -1,6 +1,6 @@
 """Explains why a plan cannot be used, from the error codes on OpenAI's page “Errors and recovery”.
 
-Codes arrive as the code of an error, in `{"detail": …}` before a stream opens, or inside a stream.
+A code arrives as an error's `code`, in `{"detail": …}` before a stream opens, or inside a stream.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def trouble_of(error: errors.AdapterError) -> Trouble | None:
 
 
 def explain(name: str, error: errors.AdapterError) -> errors.AdapterError:
-    """Return the error with a message that fits a plan; `name` is the adapter's."""
+    """Return the error with a message for users of a plan; `name` is the adapter's name."""
     explained: errors.AdapterError
     word = _CODE.search(f"{error.code} {error}")
     match trouble_of(error):

@@ -1,4 +1,4 @@
-"""The issuer of logins and tokens, and how this program identifies itself there."""
+"""Identifies the issuer of logins and tokens, and this program to the issuer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.errors import ConfigError
 
 ISSUER = "https://auth.openai.com"
 RESOURCE = "https://api.openai.com/v1"
-"""The resource that tokens are issued for: sent in token requests, and the only address that receives tokens."""
+"""The resource that tokens are issued for: it is sent in token requests, and is the only URL that receives tokens."""
 PLAN_SCOPE = "chatgpt.tokens.use.direct"
 """The permission to use the plan. Only the token response shows whether the user granted it."""
 SCOPES = f"openid profile email offline_access resource.invoke {PLAN_SCOPE}"
@@ -26,12 +26,12 @@ USAGE_PAGE = "https://chatgpt.com/settings/usage"
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """The login provider, identified by its address without a trailing slash."""
+    """The login provider, identified by its issuer URL without a trailing slash."""
 
     issuer: str = ISSUER
 
     def holds(self, address: object) -> bool:
-        """Return whether an address is on the issuer's own host, the only one to receive codes and tokens."""
+        """Return whether a URL is on the issuer's own host, which is the only one that may receive codes and tokens."""
         if not isinstance(address, str):
             return False
         try:

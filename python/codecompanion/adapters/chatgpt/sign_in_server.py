@@ -1,7 +1,7 @@
-"""Sends requests to the token server: discovery, exchange of a code, token refresh, revocation.
+"""Sends requests to the token server: discovery, code exchange, token refresh, revocation.
 
-The addresses come from its discovery document and are used only if they are on the issuer's own host. Requests for
-tokens are not repeated: a code and a refresh token are valid once.
+The URLs come from the server's discovery document and are used only if they are on the issuer's own host. Requests for
+tokens are not repeated: a code and a refresh token can be used only once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PASSING = (408, 425, 429)
 
 
 class Pages(msgspec.Struct, frozen=True):
-    """Addresses in the discovery document; `revocation` "" = none."""
+    """URLs in the discovery document; `revocation` is "" if it names none."""
 
     authorization: str
     token: str
@@ -44,7 +44,7 @@ class Pages(msgspec.Struct, frozen=True):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """A response of the token endpoint. `access` "" = no access token; `scopes` None = not specified. No `repr`."""
+    """A response of the token endpoint. `access` is "" if it is missing, `scopes` None if unspecified. No `repr`."""
 
     access: str
     refresh: str
@@ -58,7 +58,7 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 class SignInServer:
-    """Sends the requests of one adapter to its token server."""
+    """Sends one adapter's requests to its token server."""
 
     def __init__(self, settings: AdapterSettings, provider: Provider) -> None:
         self._name, self._provider = settings.name, provider
@@ -66,10 +66,10 @@ class SignInServer:
         self._pages: Pages | None = None
 
     async def pages(self) -> Pages:
-        """Return the addresses in the discovery document, which is read once.
+        """Return the URLs in the discovery document, which is read once.
 
         Raises:
-            AdapterError: it is unavailable, or names addresses elsewhere.
+            AdapterError: the document is unavailable, or names URLs on another host.
         """
         if self._pages is None:
             told = await self._requests.ask("GET", DISCOVERY_PATH, headers={"accept": "application/json"})
@@ -100,7 +100,7 @@ class SignInServer:
         return self._tokens(await self._ask_for_tokens(form, callback.code, attempt.verifier))
 
     async def refresh(self, session: Session) -> Tokens:
-        """Return new tokens for a login. The old refresh token is no longer valid afterwards.
+        """Return new tokens for a login, which invalidates the old refresh token.
 
         Raises:
             AdapterError: the refresh failed; with a `code` in `ENDED` the login has ended.

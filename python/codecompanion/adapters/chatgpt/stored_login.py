@@ -30,7 +30,7 @@ Kept = TypeVar("Kept")
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """A login. `expires_at`: expiry of the access token, in seconds since 1970 by this machine's clock. No `repr`."""
+    """A login. `expires_at`: expiry of the access token in seconds since 1970, by this machine's clock. No `repr`."""
 
     client_id: str
     subject: str
@@ -46,7 +46,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """A registration: one account in one workspace. `subject` "" = its first login was not completed.
+    """A registration: one account in one workspace. `subject` is "" if its first login was not completed.
 
     `declined`: the plan was not granted at the last login. `welcomed`: the user was notified that the plan is used.
     """
@@ -59,7 +59,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Accounts(msgspec.Struct, frozen=True, kw_only=True):
-    """This installation and its registrations; the most recently used is first."""
+    """This installation and its registrations, most recently used first."""
 
     host_id: str
     registered: tuple[Account, ...] = ()
@@ -93,7 +93,7 @@ class StoredLogin:
         """Return the login, or None.
 
         Raises:
-            InputError: the file cannot be read; names it.
+            InputError: the file cannot be read; the message names it.
         """
         return _read(self.file, Session)
 
@@ -102,15 +102,15 @@ class StoredLogin:
         write_private(self.file, msgspec.json.encode(session))
 
     def forget(self) -> None:
-        """Remove the login; the registration stays."""
+        """Remove the login; the registration is kept."""
         self.file.unlink(missing_ok=True)
 
     def accounts(self) -> Accounts:
         """Return the registrations; the first call creates the id of this installation and stores it.
 
         Raises:
-            InputError: the file cannot be read; names it.
-            OSError: it cannot be written.
+            InputError: the file cannot be read; the message names it.
+            OSError: the file cannot be written.
         """
         found = _read(self._accounts, Accounts)
         if found is None:

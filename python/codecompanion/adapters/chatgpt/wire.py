@@ -1,8 +1,8 @@
-"""The Responses format as a ChatGPT plan accepts it, and the plan's list of models.
+"""Adapts the Responses format to the subset that a ChatGPT plan accepts, and reads the plan's list of models.
 
-As on OpenAI's page of limitations: `store` false and `stream` true, the whole history as input, no system items, none
-of the fields in `NOT_TAKEN`, tools in an `additional_tools` item at the front of the input. Only `/models` and
-`/responses` may be called, so there is no count or compaction by the provider.
+Following OpenAI's page of limitations, `store` is false and `stream` is true, the input is the whole history without
+system items, fields in `NOT_TAKEN` are omitted, and the tools are in an `additional_tools` item at the front of the
+input. Only `/models` and `/responses` may be called, so the provider cannot count tokens or compact.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OWN = frozenset(["model", "input", "instructions", "tools", "store", "stream", 
 
 
 class PlanOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The known keys of `AdapterSettings.options`; as in `ResponsesOptions`. issuer: see `provider.provider_of`."""
+    """The known keys of `AdapterSettings.options`, as in `ResponsesOptions`. issuer: see `provider.provider_of`."""
 
     issuer: str = ""
     image_input: bool = True
@@ -49,18 +49,18 @@ class PlanRenderer(ResponsesRenderer):
     """Renders requests without fields that a plan does not accept."""
 
     def head(self, request: ChatRequest) -> dict[str, Any]:
-        """Return the body without its items. The reply limit (of a summary) is not sent."""
+        """Return the body without its items. The reply limit of a summary is not sent."""
         head = super().head(request)
         return {name: value for name, value in head.items() if name not in NOT_TAKEN and name != "tools"}
 
     def first_item(self, request: ChatRequest) -> bytes:
-        """Return the tools of the request as an item."""
+        """Return the request's tools as an item, or b"" if there are none."""
         tools = [render_tool(tool) for tool in request.tools]
         return encode({"type": "additional_tools", "role": "developer", "tools": tools}) if tools else b""
 
 
 class PlanResponses(OpenAIResponses):
-    """Responses of a plan. An account with a key cannot use its encrypted content."""
+    """The Responses format of a plan, whose encrypted content cannot be used by an account with an API key."""
 
     origin_name = "chatgpt_plan"
     renderer = PlanRenderer
@@ -75,19 +75,19 @@ class PlanResponses(OpenAIResponses):
         return None
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the models for users to choose, in OpenAI's order, and remember their windows."""
+        """Return the models that users can choose, in OpenAI's order, and remember their windows."""
         models = _listed(body)
         if models:
             self.windows = {name: limits for name, limits, _ in models if limits.context_window}
         return [name for name, _, is_shown in models if is_shown]
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return the limits of the model in the list."""
+        """Return the model's limits from the model list."""
         return self.windows.get(model)
 
 
 def _listed(body: bytes) -> list[tuple[str, ModelLimits, bool]]:
-    """Return (slug, limits, whether to show it) for each model in a list; [] if the list is invalid."""
+    """Return (slug, limits, whether to list it) for each model in the response, or [] if it is invalid."""
     try:
         answer = msgspec.json.decode(body)
     except NOT_READABLE:
@@ -108,7 +108,7 @@ def check_entry(settings: AdapterSettings) -> PlanOptions:
     """Return the options of an entry.
 
     Raises:
-        ConfigError: it sets a field that a plan does not accept, or that the request itself sets.
+        ConfigError: the entry sets a field that a plan does not accept, or that the request itself sets.
     """
     path = f"adapters.http.{settings.name}"
     for name in sorted(settings.parameters):

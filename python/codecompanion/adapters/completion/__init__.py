@@ -1,1 +1,1 @@
-"""Endpoints that complete code at the cursor: renders requests, and reads the code in replies (R-261)."""
+"""Requests code completions at the cursor: renders requests, and reads the code in replies (R-261)."""

@@ -1,4 +1,4 @@
-"""Requests code from one endpoint: one request, one answer, no retries, because the next keystroke sends a new one.
+"""Requests a code completion from one endpoint, without retries, because the next keystroke sends a new request.
 
 A cancelled request closes its connection, which tells these servers to stop.
 """
@@ -55,7 +55,7 @@ _SAID = " The provider says: "
 _CANNOT_FILL_IN = regex(r"infill is not supported|does not support insert", re.IGNORECASE)
 """Matches the messages of llama.cpp and Ollama for a model without infill tokens."""
 _PULL = "try pulling it first"
-"""Part of Ollama's message for a missing model, whatever the status."""
+"""Part of Ollama's message for a missing model, whatever the status code."""
 
 # Advice in a chat's error messages, and its replacement here.
 _ADVICE = (
@@ -72,7 +72,7 @@ _ADVICE = (
 
 
 class CompletionClient:
-    """One endpoint at one address. Nothing is imported or opened before the first request."""
+    """A client for one endpoint at one URL. Nothing is imported or opened before the first request."""
 
     def __init__(self, endpoint: CompletionEndpoint, settings: AdapterSettings, read_key: SecretReader) -> None:
         self.endpoint = endpoint
@@ -84,18 +84,18 @@ class CompletionClient:
 
     @property
     def address(self) -> str:
-        """Return the address of requests, without the path and without secrets."""
+        """Return the base URL of requests, without the path and without secrets."""
         return plain_url(self._settings.base_url)
 
     def __repr__(self) -> str:
-        """Show no header: it may contain a key."""
+        """Show only the endpoint: headers may contain a key."""
         return f"CompletionClient({self.endpoint.name!r})"
 
     async def ask(self, request: CodeRequest, timeout_s: float) -> CodeReply:
         """Return the code; `timeout_s` limits the whole request.
 
         Raises:
-            AdapterError: it failed; the message is one sentence.
+            AdapterError: the request failed; the message is one sentence.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -137,7 +137,7 @@ class CompletionClient:
         return props.model if props else ""
 
     def _own_words(self, error: AdapterError, model: str) -> str:
-        """Return a more specific message than a chat's (a model to pull, a wrong path), "" = none."""
+        """Return a message for completion that is more specific than the error's (such as a model to pull), or ""."""
         said = str(error)
         if self.endpoint.name == "ollama" and (_is_unknown_model(error) or _PULL in said):
             return f"{NAME}: Ollama has no model {model}: ollama pull {model}"
@@ -210,12 +210,12 @@ class CompletionClient:
 
 
 def _is_unknown_model(error: AdapterError) -> bool:
-    """Return whether the server reported an unknown model: a 404 without a message may be about its address."""
+    """Return whether the server reported an unknown model: a 404 without a message may mean a wrong path."""
     return isinstance(error, ModelNotFound) and _OR_ADDRESS not in str(error)
 
 
 def _with_advice(error: AdapterError, own: str = "") -> AdapterError:
-    """Return the error with advice for this configuration, or with the message `own`."""
+    """Return the error with advice about the completion settings, using the message `own` if it is not empty."""
     said = own or str(error)
     for theirs, ours in _ADVICE:
         said = said.replace(theirs, ours)

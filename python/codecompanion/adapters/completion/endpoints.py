@@ -35,7 +35,7 @@ class CodeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeReply(msgspec.Struct, frozen=True):
-    """The code in a reply. `is_cut`: the token limit ended it. `model`: the model that the reply names."""
+    """The code in a reply. `is_cut`: the token limit truncated it. `model`: the model that the reply names."""
 
     text: str
     is_cut: bool = False
@@ -60,12 +60,12 @@ class CompletionEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     @property
     def takes_suffix(self) -> bool:
-        """Return whether it receives the text after the cursor separately from the prompt."""
+        """Return whether the endpoint receives the text after the cursor separately from the prompt."""
         return "suffix" in self.fields
 
     @property
     def takes_extra(self) -> bool:
-        """Return whether it receives other files separately from the prompt."""
+        """Return whether the endpoint receives other files separately from the prompt."""
         return "extra" in self.fields
 
 
@@ -118,7 +118,7 @@ def read_reply(endpoint: CompletionEndpoint, body: object) -> CodeReply | None:
 
 
 def without_path(url: str, path: str) -> str:
-    """Return the address without an ending that `path` repeats, such as `/v1` before `/v1/completions`."""
+    """Return the URL without an ending that `path` repeats, such as `/v1` before `/v1/completions`."""
     address = urlsplit(url)
     parts, base = path.strip("/").split("/"), address.path.rstrip("/")
     for count in range(len(parts), 0, -1):

@@ -2,7 +2,7 @@
 
 The token is valid for about half an hour. Its remaining lifetime is measured from its arrival, by the monotonic clock,
 so that a machine with a wrong clock does not renew it for every request; a refused token is renewed once (`forget`).
-Each Neovim has its own token: GitHub issues any number of them.
+Each Neovim has its own token: GitHub does not limit their number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_ACCESS = (403, 404)
 
 
 class CopilotToken(msgspec.Struct, frozen=True):
-    """Copilot's token, its endpoint, and its expiry (monotonic seconds). It has no `repr`."""
+    """Copilot's token, its endpoint, and its expiry (monotonic seconds). No `repr`."""
 
     token: str
     api: str
@@ -41,7 +41,7 @@ class CopilotToken(msgspec.Struct, frozen=True):
 
 
 class CopilotAccess:
-    """Exchanges and keeps the token of one adapter. `on_key` receives secrets, so that they are hidden everywhere."""
+    """Gets and caches the token of one adapter. `on_key` receives secrets, so that they are redacted everywhere."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class CopilotAccess:
         self._lock = asyncio.Lock()
 
     async def token(self) -> CopilotToken:
-        """Return the token, a new one if the last is about to expire.
+        """Return the token, or a new one if it is about to expire.
 
         Raises:
-            AdapterError: no login, no access, no network; names the remedy.
+            AdapterError: there is no login, access or network; the message names the remedy.
         """
         async with self._lock:
             if self._token is None or self._clock() >= self._token.until:
@@ -71,7 +71,7 @@ class CopilotAccess:
             return self._token
 
     def forget(self, refused: str) -> None:
-        """Get a new token before the next request, if this is still the current one."""
+        """Discard the refused token if it is still the current one, so that the next request gets a new token."""
         if self._token is not None and self._token.token == refused:
             self._token = None
 
@@ -102,7 +102,7 @@ class CopilotAccess:
         return min(max(left, _SHORTEST_S), 86_400.0)
 
     def _address(self, answer: Mapping[str, Any]) -> str:
-        """Return Copilot's address for this account: Business and Enterprise have their own hosts."""
+        """Return Copilot's base URL for this account: Business and Enterprise have their own hosts."""
         endpoints = answer.get("endpoints")
         told = str(endpoints.get("api") or "").rstrip("/") if isinstance(endpoints, Mapping) else ""
         return told if told and self._github.is_trusted(told) else self._settings.base_url

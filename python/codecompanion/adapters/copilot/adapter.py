@@ -29,7 +29,7 @@ _USED_UP = regex(r"quota|allowance|premium (?:request|interaction)|monthly limit
 
 
 class CopilotAdapter(LoginAdapter):
-    """GitHub Copilot. The connection for each wire format is created when first needed."""
+    """GitHub Copilot. The connection for each wire format is created on first use."""
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class CopilotAdapter(LoginAdapter):
         self._token = CopilotToken("", settings.base_url, 0.0)
 
     def login(self) -> CopilotLogin:
-        """Return the login with GitHub."""
+        """Return the GitHub login."""
         return self._login
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return the limits from the list of models, or None if it has not been read; "" = Copilot's default model."""
+        """Return the model's limits from the model list, or None if not read yet; "" means Copilot's default model."""
         offer = self._offers.by_name.get(model or self._offers.default())
         return offer.limits if offer is not None and offer.limits.context_window else None
 
@@ -85,7 +85,7 @@ class CopilotAdapter(LoginAdapter):
         """Return the request with its model filled in.
 
         Raises:
-            AdapterError: no model is available, or its terms are not accepted.
+            AdapterError: no model is available, or the model's terms are not accepted.
         """
         if not self.default_model:
             self.default_model = self._offers.default()
@@ -161,11 +161,11 @@ def make_copilot(
     environ: Mapping[str, str],
     on_key: Callable[[str], None],
 ) -> CopilotAdapter:
-    """Return the adapter of an entry; our own login is in `folder`."""
+    """Return the adapter for an entry; the plugin's own login is in `folder`."""
     own = None if folder is None else folder / LOGIN_FILE
     return CopilotAdapter(settings, read_blob, Places(environ, own, github_of(settings).host), on_key=on_key)
 
 
 def is_used_up(error: AdapterError) -> bool:
-    """Return whether the error means that the month's requests are used up."""
+    """Return whether the error means that the monthly request quota is used up."""
     return error.status in (402, 429) and _USED_UP.search(f"{error.code} {error}") is not None

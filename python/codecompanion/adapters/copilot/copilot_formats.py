@@ -1,7 +1,7 @@
-"""Copilot's variants of the three wire formats: its headers, and the model facts in its list.
+"""Copilot's variants of the three wire formats, with its headers and the model facts in its list.
 
-`X-Initiator` shows who caused the request: `user` for the user's own message, `agent` for the requests that follow from
-it (tool results, summaries). Copilot counts the first kind. An image needs an additional header.
+`X-Initiator` shows what caused the request: `user` for the user's own message, `agent` for the requests that follow
+from it (tool results, summaries). Copilot counts only the first kind. An image needs an additional header.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _with_headers(call: HttpCall, request: ChatRequest) -> HttpCall:
 
 
 class CopilotChat(OpenAIChat):
-    """Chat Completions; it lists the models of all three formats."""
+    """Chat Completions; this format lists the models of all three."""
 
     def __init__(self, settings: AdapterSettings, read_blob: BlobReader, offers: Offers, *, images: bool) -> None:
         options = RenderOptions(one_system_message=True, image_input=images)
@@ -52,11 +52,11 @@ class CopilotChat(OpenAIChat):
         return _with_headers(super().render(request), request)
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the names that can be chosen, and remember the facts about them."""
+        """Return the names of models that can be chosen, and remember the facts about them."""
         return self._offers.take(body)
 
     def limits(self, model: str) -> ModelLimits | None:
-        """Return the limits of the model in the list."""
+        """Return the model's limits from the model list."""
         offer = self._offers.by_name.get(model)
         return offer.limits if offer is not None and offer.limits.context_window else None
 

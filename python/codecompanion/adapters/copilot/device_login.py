@@ -1,7 +1,7 @@
-"""GitHub's device flow: the user types a code into a web page, and this client polls GitHub for the token meanwhile.
+"""Implements GitHub's device flow: the user types a code into a web page while this client polls GitHub for the token.
 
 See https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow. A short network
-failure does not end the login; the code's expiry does, by the monotonic clock.
+failure does not end the login; the expiry of the code does, by the monotonic clock.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from codecompanion.adapters.copilot.github_requests import GitHubRequests
 _GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _MIN_INTERVAL_S, _MAX_INTERVAL_S = 1, 60
 _MORE_S = 5
-"""Seconds that `slow_down` adds to the interval when it gives no number."""
+"""Seconds that `slow_down` adds to the polling interval when it specifies no number."""
 _MAX_LIFE_S = 3600
 
 
 class DeviceCode(msgspec.Struct, frozen=True):
-    """The code for the user, the page to enter it on, and its lifetime in seconds."""
+    """The code for the user, the URL of the page to enter it on, and its lifetime in seconds."""
 
     code: str
     url: str

@@ -1,4 +1,4 @@
-"""GitHub's addresses, and the headers with which a client of Copilot identifies itself."""
+"""GitHub's URLs, and the headers that identify a Copilot client."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEADERS = {
 
 
 class GitHub(msgspec.Struct, frozen=True):
-    """The addresses of a GitHub: `web` for logins, `api` for token exchange, without trailing slashes."""
+    """The URLs of a GitHub instance: `web` for logins, `api` for token exchange, without trailing slashes."""
 
     web: str = "https://github.com"
     api: str = "https://api.github.com"
@@ -38,12 +38,12 @@ class GitHub(msgspec.Struct, frozen=True):
         return "github.com" if is_loopback(self.web) else (urlsplit(self.web).hostname or "")
 
     def is_trusted(self, address: str) -> bool:
-        """Return whether the token may be sent to an address from a reply: it is encrypted, or all is local."""
+        """Return whether the token may be sent to a URL from a reply: it uses HTTPS, or both hosts are this machine."""
         return address.startswith("https://") or (is_loopback(self.web) and is_loopback(address))
 
 
 def github_of(settings: AdapterSettings) -> GitHub:
-    """Return the GitHub of an entry: `opts.github` (a company's own, `https://company.ghe.com`), else github.com."""
+    """Return the GitHub instance of an entry: `opts.github` (a company's `https://company.ghe.com`) or github.com."""
     web = str(settings.options.get("github") or "").rstrip("/")
     if not web:
         return GitHub()

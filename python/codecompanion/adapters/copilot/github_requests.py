@@ -13,7 +13,7 @@ from codecompanion.adapters.http.json_requests import JsonRequests
 
 
 class GitHubRequests:
-    """Sends to one address of GitHub."""
+    """Sends requests to one GitHub URL."""
 
     def __init__(self, settings: AdapterSettings, address: str) -> None:
         self._requests = JsonRequests(settings, address, whose="GitHub")

@@ -1,4 +1,4 @@
-"""Logs in to GitHub for Copilot with the device flow, and stores the login in our own file."""
+"""Logs in to GitHub for Copilot with the device flow, and stores the login in the plugin's own file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from codecompanion.errors import AdapterError, InputError
 
 
 class CopilotLogin:
-    """The login of one adapter; see `login_adapter.Login`. `file` None = it cannot be stored."""
+    """The login of one adapter; see `login_adapter.Login`. `file` is None if the login cannot be stored."""
 
     def __init__(self, settings: AdapterSettings, github: GitHub, file: Path | None) -> None:
         self._settings, self._github, self._file = settings, github, file
 
     async def run(self, show: Callable[[LoginPage], None], account: str) -> LoggedIn:
-        """Log in with a code for GitHub's page; the user chooses the account there."""
+        """Log in with a code that the user enters on GitHub's page; the user chooses the account there."""
         file = _there(self._file)
         web = GitHubRequests(self._settings, self._github.web)
         api = GitHubRequests(self._settings, self._github.api)
@@ -40,11 +40,11 @@ class CopilotLogin:
         return LoggedIn(user=user)
 
     def take(self, address: str) -> None:
-        """Refuse the address: GitHub's page has no callback."""
+        """Refuse the URL: GitHub's page has no callback."""
         raise InputError(f"The login of {self._settings.name} expects its code, not an address.")
 
     async def forget(self) -> Forgotten:
-        """Remove our own login; those of other plugins stay."""
+        """Remove the plugin's own login; logins of other plugins are kept."""
         was_there = await asyncio.to_thread(forget_login, _there(self._file))
         return Forgotten(was_there=was_there, note="those of other plugins stay")
 

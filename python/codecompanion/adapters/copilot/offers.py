@@ -1,4 +1,4 @@
-"""Reads the models that Copilot offers an account: their endpoints, limits, and whether terms are accepted.
+"""Reads the models that Copilot offers an account: their endpoints and limits, and whether their terms are accepted.
 
 The context window is `max_prompt_tokens`, not the larger figure beside it: Copilot refuses longer prompts.
 """
@@ -51,14 +51,14 @@ class Offers:
         return sorted(offer.name for offer in found if offer.is_listed and offer.is_enabled)
 
     def default(self) -> str:
-        """Return Copilot's default model, else the first that can be chosen; "" if there is none."""
+        """Return Copilot's default model, else its fallback or any other that can be chosen, else ""."""
         can = [offer for offer in self.by_name.values() if offer.is_enabled and (offer.is_listed or offer.is_default)]
         order = sorted(can, key=lambda offer: (not offer.is_default, not offer.is_fallback))
         return order[0].name if order else ""
 
 
 def read_offers(body: bytes) -> list[Offer]:
-    """Return the chat models in a list, in its order; [] if it is invalid."""
+    """Return the chat models in a list, in its order, or [] if the list is invalid."""
     try:
         answer = msgspec.json.decode(body)
     except NOT_READABLE:

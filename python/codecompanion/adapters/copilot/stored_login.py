@@ -1,8 +1,9 @@
-"""Finds GitHub logins for Copilot, and stores our own.
+"""Finds GitHub logins for Copilot, and stores the plugin's own login.
 
-Search order: COPILOT_GITHUB_TOKEN (GitHub's own command line reads it); GITHUB_TOKEN in a Codespace; our own file,
-readable only by its owner; then those of Copilot's editor plugins: `github-copilot/apps.json` and `hosts.json` below
-$XDG_CONFIG_HOME, ~/.config or %LOCALAPPDATA%, and `auth.db` of newer ones. Plugin files are only read.
+Search order: COPILOT_GITHUB_TOKEN (GitHub's own command line reads it); GITHUB_TOKEN in a Codespace; the plugin's own
+file, readable only by its owner; then the files of Copilot's editor plugins: `github-copilot/apps.json` and
+`hosts.json` below $XDG_CONFIG_HOME, ~/.config or %LOCALAPPDATA%, and `auth.db` of newer ones. Files of other plugins
+are only read.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from codecompanion.errors import MissingKey
 from codecompanion.formats.outside_text import NOT_READABLE
 
 LOGIN_FILE = "logins.json"
-"""The name of our own file, in the folder of the host's data."""
+"""The name of the plugin's own login file in the host's data folder."""
 _MAX_BYTES = 1_000_000
 _DATABASE = "SELECT token_ciphertext FROM oauth_tokens WHERE auth_authority = ? LIMIT 1"
 _TOKEN_STARTS = ("gho_", "ghu_", "ghp_", "github_pat_")
@@ -38,7 +39,7 @@ class Login(msgspec.Struct, frozen=True):
 
 
 class Places(msgspec.Struct, frozen=True):
-    """Where to look: the user's environment, our own file (None = nowhere), the host of the logins."""
+    """Search locations: the user's environment, the plugin's own file (or None), the host of the logins."""
 
     environ: Mapping[str, str]
     own: Path | None = None
@@ -50,10 +51,10 @@ class Places(msgspec.Struct, frozen=True):
 
 
 def find_login(places: Places, name: str) -> Login:
-    """Find the login (blocks); `name` is the adapter's.
+    """Find the login (blocks); `name` is the adapter's name.
 
     Raises:
-        MissingKey: not logged in; explains how to log in, and names files that could not be read.
+        MissingKey: not logged in; the message explains how to log in, and names files that could not be read.
     """
     unreadable: list[str] = []
     for login in _logins(places, unreadable):
@@ -67,17 +68,17 @@ def find_login(places: Places, name: str) -> Login:
 
 
 def save_login(file: Path, host: str, token: str, user: str) -> None:
-    """Store our own login in the file, readable only by its owner.
+    """Store the plugin's own login in the file, readable only by its owner.
 
     Raises:
-        OSError: it cannot be written; existing content is unchanged.
+        OSError: the file cannot be written; existing content is unchanged.
     """
     kept = {**_read_own(file), host: {"oauth_token": token, "user": user}}
     write_private(file, msgspec.json.encode(kept))
 
 
 def forget_login(file: Path) -> bool:
-    """Remove our own login; return whether it existed. Those of other plugins stay."""
+    """Remove the plugin's own login; return whether it existed. Logins of other plugins are kept."""
     existed = file.exists()
     file.unlink(missing_ok=True)
     return existed
@@ -103,7 +104,7 @@ def _logins(places: Places, unreadable: list[str]) -> Iterator[Login]:
 
 
 def config_folders(environ: Mapping[str, str]) -> list[Path]:
-    """Return the folders of Copilot's own plugins, the likeliest first."""
+    """Return the folders of Copilot's own plugins, likeliest first."""
     home = environ.get("HOME") or environ.get("USERPROFILE") or ""
     bases = [environ.get("XDG_CONFIG_HOME", ""), environ.get("LOCALAPPDATA", "")]
     bases += [f"{home}/.config", f"{home}/AppData/Local"] if home else []
@@ -111,7 +112,7 @@ def config_folders(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _token_in(file: Path, host: str, unreadable: list[str]) -> str | None:
-    """Return the token of the host in a plugin's file, or None."""
+    """Return the token for the host in a plugin's file, or None."""
     try:
         with file.open("rb") as opened:
             logins = msgspec.json.decode(opened.read(_MAX_BYTES))

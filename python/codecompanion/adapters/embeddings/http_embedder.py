@@ -1,8 +1,8 @@
 """Computes vectors with an OpenAI-compatible endpoint: OpenAI, Ollama, llama.cpp, vLLM, TEI and similar (R-239).
 
-https://platform.openai.com/docs/api-reference/embeddings. `encoding_format` is not sent: without it all of them answer
-with numbers, and some refuse the field. An endpoint's limits (number and size of inputs) are learned from its refusals;
-a string that is too long is truncated, and counted in `shortened`. Failed requests are retried as in a chat.
+https://platform.openai.com/docs/api-reference/embeddings. `encoding_format` is not sent: by default all of these
+servers return numbers, and some refuse the field. An endpoint's limits (number and size of inputs) are learned from its
+refusals; an input that is too long is truncated, and counted in `shortened`. Failed requests are retried as in a chat.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ REQUESTS_AT_ONCE = 4
 SILENCE_S = 300.0
 """Seconds without a response before a request fails; a server may have to load the model first."""
 _MIN_CHARS = 32
-"""Shortest truncated text; if even this is refused, length is not the reason."""
+"""Minimum length of a truncated text; if even this is refused, length is not the reason."""
 _TOO_MANY = regex(
     r"batch size (?:is|\d+ >)|(?:in one|more) batch|too many (?:inputs|texts)|array too long|inputs? .{0,40}at most",
     re.IGNORECASE,
 )
 _NOT_SERVED, _LLAMA_CPP = 501, "--embeddings"
-"""Status and text of llama.cpp's error if it was started without embeddings."""
+"""Status and part of the message of llama.cpp's error if it was started without embeddings."""
 _VERSIONED = regex(r"/v\d\w*(?:/|$)")
 _REMEDIES = Remedies(
     check_address="the url of context.embedding",
@@ -92,7 +92,7 @@ class HttpEmbedder:
 
     @property
     def batch_size(self) -> int:
-        """Return how many inputs keep the endpoint busy."""
+        """Return the number of inputs that keeps the endpoint busy."""
         return self._max_texts * self._at_once
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -137,7 +137,7 @@ class HttpEmbedder:
         return groups
 
     async def _embed_some(self, texts: Sequence[str]) -> list[Vector]:
-        """Return the vectors of strings, split into several requests if needed."""
+        """Return the vectors of texts, split into several requests if needed."""
         try:
             return await self._ask([text[: self._max_text] for text in texts])
         except (ContextOverflow, RequestRejected) as error:
@@ -261,7 +261,7 @@ class HttpEmbedder:
 
 
 def connection_of(settings: EmbeddingSettings) -> AdapterSettings:
-    """Return the endpoint's connection settings; the address may end before or after `/v1` or `/embeddings`."""
+    """Return the endpoint's connection settings; the URL may end before or after `/v1` or `/embeddings`."""
     address, mark, query = settings.url.partition("?")
     base = address.rstrip("/").removesuffix("/embeddings")
     ends_with_path = address.rstrip("/") != base
@@ -299,5 +299,5 @@ def _sendable(text: str) -> str:
 
 
 def _mark(prefix: str) -> str:
-    """Return a suffix that distinguishes vectors with different prefixes."""
+    """Return a suffix of the model name that distinguishes vectors with different prefixes."""
     return f" [{prefix.strip()[:40]}]" if prefix else ""

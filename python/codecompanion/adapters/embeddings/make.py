@@ -14,7 +14,7 @@ def make_embedder(settings: EmbeddingSettings, read_key: SecretReader) -> Embedd
     """Return the embedder; it imports, reads and sends nothing (not even the key) before the first text.
 
     Raises:
-        NotConfigured: the settings cannot be used, or the folder they name contains no model.
+        NotConfigured: the settings cannot be used, or their folder contains no model.
     """
     if problem := problem_with(settings):
         raise NotConfigured(f"context.embedding.{problem[0]}: {problem[1]}")

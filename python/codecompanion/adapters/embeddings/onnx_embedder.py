@@ -1,8 +1,8 @@
 """Computes vectors with a local model, using the extra `semantic`: onnxruntime, tokenizers, numpy (R-239).
 
-As in sentence-transformers, the last hidden states of the real tokens are averaged and scaled to length 1. The work
-runs in a thread, one small batch of inputs of similar length at a time, so that a cancellation takes effect. Nothing is
-imported before the first text; loading the model takes 0.2 s and about ten times its size in memory.
+As in sentence-transformers, the last hidden states of the actual tokens are averaged and normalised to length 1. The
+work runs in a thread, one small batch of inputs of similar length at a time, so that a cancellation takes effect.
+Nothing is imported before the first text; loading the model takes 0.2 s and about ten times its size in memory.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from codecompanion.errors import MalformedReply, NotConfigured
 from codecompanion.model.embedding import EmbeddingSettings, Vector, unit_vector
 
 TOKENS_IN_A_BATCH = 1_024
-"""Maximum tokens in a batch, padding included. Larger is not faster (4,096: twice the memory, 10 % more time)."""
+"""Maximum tokens in a batch, including padding. Larger batches are not faster (4,096: twice the memory, 10 % more
+time).
+"""
 TEXTS_AT_ONCE = 64
 MAX_THREADS = 4
 _CHARS_PER_TOKEN = 12
-"""Upper bound of characters per token (except for long runs of spaces); text beyond the limit is not tokenized."""
+"""Upper bound of characters per token (except in long runs of spaces); text beyond that is not tokenized."""
 PACKAGES = ("onnxruntime", "tokenizers", "numpy")
 
 
 class OnnxEmbedder:
-    """One model in one folder; see `model.embedding.Embedder`. `threads` 0 = all cores but one, four at most."""
+    """One model in one folder; see `model.embedding.Embedder`. `threads` 0 means all cores but one, at most four."""
 
     is_paid = False
     batch_size = TEXTS_AT_ONCE
@@ -90,7 +92,7 @@ class OnnxEmbedder:
 
 
 def missing_packages() -> list[str]:
-    """Return the extra's packages that are not installed, without importing any."""
+    """Return the extra's packages that are not installed, without importing any of them."""
     return [name for name in PACKAGES if find_spec(name) is None]
 
 
@@ -133,7 +135,7 @@ class _Model:
         self._output = next((name for name in ("sentence_embedding",) if name in outputs), next(iter(outputs)))
 
     def embed(self, texts: Sequence[str], stop: threading.Event) -> tuple[list[Vector], int]:
-        """Return vectors and the number of truncated inputs. If `stop` is set, remaining vectors are empty."""
+        """Return the vectors and the number of truncated inputs. If `stop` is set, the remaining vectors are empty."""
         encodings = self._tokenizer.encode_batch([text[: self._max_chars] for text in texts])
         cut = sum(
             bool(encoding.overflowing) or len(text) > self._max_chars
@@ -149,7 +151,7 @@ class _Model:
         return vectors, cut
 
     def _pooled(self, rows: Sequence[Sequence[int]]) -> Any:
-        """Return the vectors of token rows: float32, of length 1, or all zeros if invalid."""
+        """Return the vectors of token rows as float32, normalised to length 1, or all zeros if invalid."""
         np = self._numpy
         width = max(map(len, rows))
         ids = np.zeros((len(rows), width), np.int64)

@@ -1,7 +1,7 @@
 """Reads a folder with an embedding model for onnxruntime: its files and their settings (R-239).
 
-Only the files model.onnx and tokenizer.json are required. Files that sentence-transformers writes beside them are read
-if they exist: the maximum text length, how token states are pooled, the prefix of a question.
+Only the files model.onnx and tokenizer.json are required. Other files that sentence-transformers writes are read if
+they exist; they contain the maximum text length, the pooling mode and the query prefix.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _MODELS = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_
 _SAMPLE_BYTES = 65_536
 _MAX_JSON_BYTES = 64_000_000
 DEFAULT_TOKENS = 256
-"""Default limit of tokens in an input. Code is split into chunks of about this size."""
+"""Default maximum of tokens in an input. Code is split into chunks of about this size."""
 MAX_TOKENS = 512
-"""Maximum tokens of an input: cost grows with length, and the start of a chunk matters most for search."""
+"""Maximum tokens in an input: cost grows with length, and the start of a chunk matters most for search."""
 
 
 class OnnxFolder(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ def read_folder(name: str) -> OnnxFolder:
     """Return the model in the folder.
 
     Raises:
-        NotConfigured: it is not a model folder; names the expected files.
+        NotConfigured: the folder contains no model; the message names the expected files.
     """
     try:
         folder = Path(name).expanduser()
@@ -88,7 +88,7 @@ def _digest(model: Path, tokenizer: Path) -> str:
 
 
 def _max_tokens(folder: Path) -> int:
-    """Return the limit of tokens in an input: the model's own, at most `MAX_TOKENS`."""
+    """Return the maximum number of tokens in an input: the model's own limit, at most `MAX_TOKENS`."""
     said = (
         _json(folder / "sentence_bert_config.json").get("max_seq_length"),
         _json(folder / "tokenizer_config.json").get("model_max_length"),
@@ -107,7 +107,7 @@ def _pooling(folder: Path) -> Literal["mean", "first", "last"]:
 
 
 def _json(path: Path) -> Mapping[str, Any]:
-    """Return the object in a file, or {} if it is missing or unreadable: each of these files is optional."""
+    """Return the object in a file, or {} if the file is missing or unreadable: each of these files is optional."""
     try:
         if path.stat().st_size > _MAX_JSON_BYTES:
             return {}

@@ -1,4 +1,4 @@
-"""Finds the prefixes that a model's makers specify for questions and for code (`prefixes.toml`)."""
+"""Finds the prefixes that a model's developers specify for questions and for code (`prefixes.toml`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codecompanion.model.embedding import EmbeddingSettings
 
 
 def prefixes_of(settings: EmbeddingSettings, model: str) -> tuple[str, str]:
-    """Return the prefixes of questions and of code; the user's settings take precedence."""
+    """Return the prefixes for questions and for code; the user's settings take precedence."""
     name = model.lower()
     found = next((entry for entry in _table() if any(part in name for part in entry["names"])), {})
     query, document = settings.query_prefix, settings.document_prefix

@@ -1,7 +1,8 @@
 """Reads vectors from the response of `/v1/embeddings`, and checks their number, order, sizes and values.
 
 https://platform.openai.com/docs/api-reference/embeddings: `{"data": [{"index", "embedding": [number…] | base64}]}`. The
-entries may be in any order; `index` is that of the input. Servers that omit `index` keep the order of the inputs.
+entries may be in any order; `index` is the position of the input. Servers that omit `index` keep the order of the
+inputs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class WrongVectors(MalformedReply):
 
 
 def read_vectors(body: bytes, count: int) -> list[Vector]:
-    """Return the vectors of `count` inputs in the order of the inputs; empty where the numbers are invalid.
+    """Return the vectors of `count` inputs, in the order of the inputs; a vector with invalid numbers is empty.
 
     Raises:
         WrongVectors: the response is invalid.

@@ -1,7 +1,7 @@
 """Parses `--embed SPEC`, the command-line syntax for the source of vectors (R-239).
 
 `url=http://localhost:11434/v1,model=nomic-embed-text[,key=ENV]` or `onnx=FOLDER`; also `dimensions=N`,
-`query_prefix=TEXT` and `document_prefix=TEXT`. A value may contain commas: the next one begins at `,name=`.
+`query_prefix=TEXT` and `document_prefix=TEXT`. A value may contain commas: the next field begins at `,name=`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def parse_spec(spec: str) -> EmbeddingSettings:
 
 
 def problem_with(settings: EmbeddingSettings) -> tuple[str, str] | None:
-    """Return the invalid field and the expected value, or None if the settings can be used."""
+    """Return the invalid field and a description of the problem, or None if the settings can be used."""
     if settings.url and settings.onnx:
         return "onnx", "got url and onnx; expected one of them"
     if not settings.url and not settings.onnx:
@@ -62,7 +62,7 @@ def problem_with(settings: EmbeddingSettings) -> tuple[str, str] | None:
 
 
 def _names_a_place(key: str) -> bool:
-    """Return whether the text says where the key is; text that could be the key itself must never be shown."""
+    """Return whether the text names the source of the key; text that could be the key itself must never be shown."""
     if not key or key.startswith(("cmd:", "file:")):
         return True
     is_shouted = key == key.upper()
@@ -70,7 +70,7 @@ def _names_a_place(key: str) -> bool:
 
 
 def _shown(spec: str) -> str:
-    """Return the text without the key and an address's secrets, safe for a message."""
+    """Return the text without the key and a URL's secrets, safe for a message."""
     parts = [part for part in _NEXT.split(spec) if not part.startswith("key=")]
     text = redact(",".join(parts))
     return text if len(text) <= 120 and "@" not in text and text.isprintable() else text.partition("=")[0] + "=…"

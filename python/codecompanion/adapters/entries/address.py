@@ -1,4 +1,4 @@
-"""Sets an adapter's address and paths from `url`, or `env.url` and separate paths, as in codecompanion.nvim."""
+"""Sets an adapter's URL and paths from `url`, or from `env.url` and separate paths, as in codecompanion.nvim."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEFAULT_PORT = 11434
 
 
 def ollama_address(host: str) -> str:
-    """Return Ollama's address from OLLAMA_HOST, read as its command line does; a bind address becomes callable."""
+    """Return Ollama's URL from OLLAMA_HOST, parsed as its command line does, with 0.0.0.0 replaced by 127.0.0.1."""
     host = host.rstrip("/")
     if not host.startswith(("http://", "https://")):
         host = f"http://{host if _PORT.search(host) else f'{host}:{_DEFAULT_PORT}'}"
@@ -35,9 +35,9 @@ def ollama_address(host: str) -> str:
 
 
 def set_address(draft: Draft) -> None:
-    """Set the address and the paths; an invalid address is noted, and refused when the adapter is used.
+    """Set the URL and the paths; an invalid URL is recorded, and refused when the adapter is used.
 
-    A key is never sent to an address other than the intended one.
+    A key is never sent to a URL other than the intended one.
     """
     entry, settings = draft.entry, draft.settings
     written, key = str(settings["base_url"]), "url"
@@ -58,7 +58,7 @@ def set_address(draft: Draft) -> None:
 
 
 def _set_whole(draft: Draft, url: str) -> None:
-    """Split the full chat address into base and path; its query is added to each path."""
+    """Split the full chat URL into base URL and path; its query is added to each path."""
     settings = draft.settings
     address, mark, query = url.partition("?")
     address = re.sub("([^:])//+", r"\1/", address).rstrip("/")
@@ -77,7 +77,7 @@ def _set_whole(draft: Draft, url: str) -> None:
 
 
 def _set_base(draft: Draft, base: str) -> None:
-    """Set the base address, without a trailing slash."""
+    """Set the base URL, without a trailing slash."""
     settings = draft.settings
     if draft.kind == "anthropic":
         settings["base_url"] = base.removesuffix("/v1")

@@ -1,4 +1,4 @@
-"""The state of converting an entry to `AdapterSettings`: the editor's data, the fields so far, the mistakes."""
+"""State while converting an entry to `AdapterSettings`: the editor's data, the fields so far, the mistakes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _REFERENCE = regex(r"\$\{(\w+)\}", re.ASCII)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry as sent by the editor: its layers merged, its functions evaluated.
+    """An entry as sent by the editor, with merged layers and evaluated functions.
 
-    `builtin` is the adapter it starts from. `url` "" is an invalid address, None = as built in. `env` has the required
-    values, never a key; `key` says where the key is, None = as built in. `headers`, `parameters`, `schema` and `opts`
-    are the user's own.
+    `builtin` is the adapter it is based on. `url` is "" for an invalid URL, or None for the built-in one. `env` has the
+    required values, never a key; `key` says where the key is, or is None for the built-in source. `headers`,
+    `parameters`, `schema` and `opts` are the user's own.
     """
 
     builtin: str
@@ -35,7 +35,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 class Draft(msgspec.Struct):
     """An adapter's fields so far (`settings`), and a message with a key path for each mistake.
 
-    `windows`: the context window by model, from `schema.model.choices`, in tokens.
+    `windows`: the context window of each model in tokens, from `schema.model.choices`.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Draft(msgspec.Struct):
         self.mistakes.append(f"adapters.http.{self.name}.{key}: {text}")
 
     def interpolate(self, template: str, key: str) -> str:
-        """Replace names in the text with their values in `env`, except `${api_key}`, which the request fills in."""
+        """Replace references in the text with values from `env`, except `${api_key}`, which the request fills in."""
 
         def value(reference: re.Match[str]) -> str:
             name = reference[1]

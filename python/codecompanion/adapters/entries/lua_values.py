@@ -23,7 +23,7 @@ def shown(value: object) -> str:
 
 
 def pairs(table: object) -> Iterator[tuple[str, object]]:
-    """Yield the (name, value) pairs of a table sorted by name, or those of a list by position."""
+    """Yield the (name, value) pairs of a table in name order, or those of a list in order of position."""
     if isinstance(table, Mapping):
         yield from sorted(table.items())
     elif isinstance(table, list | tuple):

@@ -1,4 +1,4 @@
-"""Checks an entry's `opts` against `options.toml` and copies them to their fields."""
+"""Checks an entry's `opts` against `options.toml` and copies them to their settings."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class AdapterOption(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Return the types of its valid values."""
+        """Return the types of valid values."""
         return (self.type,) if isinstance(self.type, str) else self.type
 
     def is_for(self, kind: str) -> bool:
-        """Return whether it applies to adapters of this kind."""
+        """Return whether the option applies to adapters of this kind."""
         return kind in (self.kinds or _NETWORK)
 
 

@@ -61,7 +61,7 @@ def _set_parameter(draft: Draft, name: str, fields: Mapping[str, Any]) -> None:
 
 
 def _set_models(draft: Draft, choices: object) -> None:
-    """Apply models; the editor sends each as `{ name = …, context_window = … }`."""
+    """Apply the model choices; the editor sends each as `{ name = …, context_window = … }`."""
     names = []
     for _, choice in pairs(choices):
         name, window = map(dict(pairs(choice)).get, ("name", "context_window"))
@@ -76,7 +76,7 @@ def _set_models(draft: Draft, choices: object) -> None:
 
 
 def _put(draft: Draft, name: str, mapping: str, value: object) -> None:
-    """Set a parameter; `reasoning.effort` is a nested field, and `mapping` is the path of its parent."""
+    """Set a parameter; a name such as `reasoning.effort` is a nested field, and `mapping` is the path of its parent."""
     root, *path = f"{mapping}.{name}".split(".")
     if root != "parameters":
         draft.problem(f"schema.{name}.mapping", f"got {shown(mapping)}; expected parameters or parameters.…")
@@ -89,7 +89,7 @@ def _put(draft: Draft, name: str, mapping: str, value: object) -> None:
 
 
 def _extended_thinking(draft: Draft, value: object) -> str:
-    """Set the `thinking` field, as codecompanion.nvim does; return the expected value if it is invalid, or ""."""
+    """Set the `thinking` field, as codecompanion.nvim does; return "", or the expected value if `value` is invalid."""
     if not isinstance(value, bool):
         return "true or false"
     thinking = draft.settings["parameters"].pop("thinking", {"type": "adaptive"})

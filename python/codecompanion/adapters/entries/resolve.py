@@ -1,4 +1,4 @@
-"""Converts the entries sent by the editor to the tables of `AdapterSettings`."""
+"""Converts the entries sent by the editor to tables of `AdapterSettings` fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from codecompanion.settings import builtin_adapters, builtin_entry
 
 
 class Resolved(msgspec.Struct):
-    """The adapters by name, as `AdapterSettings` fields; models' context windows; a message for each mistake."""
+    """The adapters by name, as `AdapterSettings` fields; the models' context windows; a message for each mistake."""
 
     adapters: dict[str, dict[str, Any]] = {}
     windows: dict[str, int] = {}
@@ -45,7 +45,7 @@ def resolve_adapters(told: Mapping[str, Any], *, proxy: str, environ: Mapping[st
 
 
 def _start(name: str, entry: Entry, environ: Mapping[str, str]) -> Draft:
-    """Return the built-in entry with values from the environment, before the user's own."""
+    """Return a draft of the built-in entry with values from the environment, before the user's own are applied."""
     settings = builtin_entry(entry.builtin)
     about = builtin_adapters()[entry.builtin]
     below = about.get("entry", {})
@@ -63,7 +63,7 @@ def _start(name: str, entry: Entry, environ: Mapping[str, str]) -> Draft:
 
 
 def _set_cloud(draft: Draft, environ: Mapping[str, str]) -> None:
-    """Set missing fields of a cloud's entry: region and project from the environment, and the resulting address."""
+    """Set missing fields of a cloud's entry: region and project from the environment, and the resulting URL."""
     settings, told = draft.settings, dict(pairs(draft.entry.opts))
     client = str(told.get("client", settings["client"]))
     if client not in WHOSE:
@@ -79,7 +79,7 @@ def _set_cloud(draft: Draft, environ: Mapping[str, str]) -> None:
 
 
 def _set_headers(draft: Draft) -> None:
-    """Apply headers, except those the host sets; one whose value is the bare key becomes the key's header."""
+    """Apply headers, except those that the host sets; a header whose value is the bare key becomes the key's header."""
     headers = dict(pairs(draft.entry.headers))
     has_bearer = any(name.lower() == "authorization" for name in headers)
     for name, value in headers.items():

@@ -1,7 +1,7 @@
 """Reads an error body in any provider's format: its code, message and figures.
 
-OpenAI's `{"error": {"message", "code", "type"}}` is the common one. Also read are: a bare string, a list (Gemini), an
-error that is a string (TGI, Ollama, LM Studio), `errors: […]` (Cloudflare, watsonx), `error_msg` and `error_code`
+OpenAI's `{"error": {"message", "code", "type"}}` is the most common format. Others are a bare string, a list (Gemini),
+an error that is a string (TGI, Ollama, LM Studio), `errors: […]` (Cloudflare, watsonx), `error_msg` and `error_code`
 (Baidu), `detail` (FastAPI servers), `base_resp` (MiniMax), `Response.Error` (Tencent), and OpenRouter's `metadata.raw`,
 the only part that contains the reason.
 """
@@ -50,7 +50,7 @@ class Said(msgspec.Struct, frozen=True):
     def figures(self) -> tuple[int, int]:
         """Return (prompt tokens, limit in tokens) of a request that is too long, with 0 for missing figures.
 
-        Searches the message for some fifty patterns, so it is used only if the error is an overflow.
+        Searches the message for some fifty patterns, so call it only if the error is an overflow.
         """
         from codecompanion.adapters.errors.overflow_figures import read_overflow  # not needed at startup
 

@@ -40,7 +40,7 @@ from codecompanion.errors import (
 
 
 class Remedies(msgspec.Struct, frozen=True, kw_only=True):
-    """Remedies for the user that complete a message; the defaults are for a chat's adapter."""
+    """Remedies that complete an error message; the defaults are for a chat's adapter."""
 
     check_address: str = "env.url"
     check_path: str = "env.url and env.chat_url"
@@ -53,8 +53,8 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about an endpoint for error messages. `secrets` must not occur in any text. No `repr`.
 
-    `signed_with` names the credentials that sign requests instead of a key ("" = a key, or nothing). `start_command`
-    starts the server, if it is on this machine ("" = unknown, None = it runs elsewhere).
+    `signed_with` names the credentials that sign requests instead of a key, or is "" for a key or none. `start_command`
+    starts the server on this machine; "" means unknown, None that it runs elsewhere.
     """
 
     name: str
@@ -131,7 +131,7 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
 
 
 def error_of_reply(error: BaseException, endpoint: Endpoint, *, seen_output: bool) -> AdapterError:
-    """Convert an exception of the transport during a reply, part of which may have arrived, to our error."""
+    """Convert a transport exception that occurred during a reply, part of which may have arrived, to our error."""
     remedies = msgspec.structs.replace(endpoint.remedies, after_loss="")
     mapped = error_from_exception(error, msgspec.structs.replace(endpoint, remedies=remedies))
     if not isinstance(mapped, NetworkFailed | StreamCut):
@@ -143,7 +143,7 @@ def error_of_reply(error: BaseException, endpoint: Endpoint, *, seen_output: boo
 
 
 def _lost_answer(endpoint: Endpoint) -> StreamCut:
-    """Return the error for a connection that was lost after the whole request, before any part of its reply."""
+    """Return the error for a connection that was lost after the whole request was sent but before the reply began."""
     return StreamCut(endpoint.say(f"the connection ended before the reply began. {endpoint.remedies.after_loss}"))
 
 
@@ -240,7 +240,7 @@ def what_provider_said(payload: bytes, endpoint: Endpoint) -> str:
 
 
 def unexpected_content(content_type: str, start: bytes, endpoint: Endpoint) -> AdapterError:
-    """Return the error for a reply that is neither an event stream nor JSON (a proxy's or login page)."""
+    """Return the error for a reply that is neither an event stream nor JSON, such as the page of a proxy or a login."""
     text = start.decode("utf-8", "replace")
     title = re.search(r"<title[^<>]*>\s*([^<]{1,80})", text, re.IGNORECASE)
     page = f" (a web page titled “{title[1].strip()}”)" if title else ""
@@ -300,7 +300,7 @@ def _all_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _perhaps_processed(error: AdapterError) -> AdapterError:
-    """Mark the error: the provider may have processed the request, and may bill it."""
+    """Mark the error to show that the provider may have processed the request, and may bill it."""
     error.perhaps_processed = True
     return error
 

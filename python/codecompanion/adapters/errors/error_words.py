@@ -1,6 +1,6 @@
-"""Patterns for each type of provider error: codes, and messages where a code is missing or too general.
+"""Patterns for each type of provider error: codes, and messages for errors whose code is missing or too general.
 
-Based on API references, recorded errors and reports of users of other clients. `error_map.py` decides the consequences;
+Based on API references, recorded errors and reports by users of other clients. `error_map.py` decides the consequences;
 requests that are too long have their own module (`overflow_words.py`).
 """
 

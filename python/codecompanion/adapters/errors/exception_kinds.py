@@ -1,6 +1,6 @@
 """Maps the transport's exception classes, by name, to the outcome of the request.
 
-Names from httpx2, anyio, ssl, the standard library and our own exchanges; base classes are matched too, so that
+The names are from httpx2, anyio, ssl, the standard library and our own exchanges. Base classes are matched too, so that
 nothing has to be imported. A test checks that no class of httpx2 is missing.
 """
 
@@ -47,7 +47,7 @@ EXCEPTION_KINDS: dict[str, ExceptionKind] = {name: kind for kind, names in _NAME
 
 
 def kind_of(error: BaseException) -> ExceptionKind | None:
-    """Return the outcome of the request by the nearest listed base class; None for other exceptions."""
+    """Return the request outcome listed for the exception's nearest base class, or None if none is listed."""
     return next(
         (EXCEPTION_KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in EXCEPTION_KINDS), None
     )

@@ -72,7 +72,7 @@ _NO_TOKENS = regex(r"but got \d+ items|string value length|maxLength|exceeds dim
 def read_overflow(sentence: str, body: object = None) -> tuple[int, int]:
     """Return (prompt tokens, limit in tokens) from an error, with 0 for missing figures.
 
-    llama.cpp sends both as separate fields.
+    llama.cpp sends both in separate fields.
     """
     if _NO_TOKENS.search(sentence):
         return 0, 0

@@ -1,9 +1,9 @@
 """Error wordings of providers and servers for a request that is too long, as data (R-535, lesson 1).
 
-Three tables: error codes, messages, and similar messages about other limits. Two rules cover unknown wordings: a
-token count exceeds a limit; or the message gives two sizes for a prompt and a context window, and mentions no limit on
-the reply, on images or per minute. Collected from public threads;
-`tests/unit/adapters/overflow_wordings.jsonl` contains each real answer with its source.
+Three tables: error codes, messages, and similar messages about other limits. Two rules cover unknown wordings: either a
+token count exceeds a limit, or the message gives two sizes for a prompt and a context window, and mentions no limit on
+the reply, on images or per minute. The wordings are from public threads; `tests/unit/adapters/overflow_wordings.jsonl`
+contains each actual answer with its source.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _LIMIT = regex(
     re.IGNORECASE,
 )
 _REQUEST_TOO_LARGE = regex(r"request (?:body |entity )?(?:is )?too large", re.IGNORECASE)
-"""Also used for a limit per minute: a request larger than a whole minute's tokens never fits."""
+"""Also matches messages about a per-minute limit: a request larger than a whole minute's tokens never fits."""
 
 # Limits on rate, time or money: a smaller request would not help.
 _RATE = regex(
@@ -142,7 +142,7 @@ def _split(text: str) -> list[str]:
 
 
 def _tells_two_sizes(sentence: str) -> bool:
-    """Return whether a sentence gives the sizes of a prompt and a window, and no others."""
+    """Return whether a sentence gives the sizes of a prompt and a window, and no other sizes."""
     if _OTHER_THINGS.search(sentence) or _REPLY.search(sentence):
         return False
     sizes = {int(number.replace(",", "")) for number in _NUMBER.findall(sentence)}

@@ -17,10 +17,10 @@ from codecompanion.formats.regex import regex
 FIRST_WAIT_S = 0.5
 MAX_WAIT_S = 30.0
 MAX_SENSIBLE_S = 31 * 86_400.0
-"""Maximum plausible requested delay; a longer one is a server fault and is ignored."""
+"""Maximum plausible delay in seconds; a longer request is a server fault and is ignored."""
 _SECONDS = regex(r"\s*(\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})\s*(?:s|sec|seconds|ms)?\s*", re.ASCII | re.IGNORECASE)
 MAX_RETRY_AFTER_S = 60.0
-"""Maximum delay before an automatic retry; if the provider requests more, the user decides."""
+"""Maximum delay in seconds before an automatic retry; if the provider requests more, the user decides."""
 
 
 def wait_before_retry(

@@ -86,7 +86,7 @@ class HttpAdapter:
 
     @property
     def default_model(self) -> str:
-        """Return the model of requests that name none; "" until the endpoint has listed one."""
+        """Return the model for requests that name none, or "" until the endpoint has listed one."""
         return self._models.default
 
     @default_model.setter
@@ -95,7 +95,7 @@ class HttpAdapter:
 
     @property
     def settings(self) -> AdapterSettings:
-        """Return the settings of the entry; for a local server, those set once it was recognised."""
+        """Return the settings of the entry; for a local server, they are updated when it is recognised."""
         return self._connection.settings
 
     # ---- the model
@@ -117,35 +117,35 @@ class HttpAdapter:
         return self._models.limits(model)
 
     def facts(self, model: str) -> ServerFacts:
-        """Return the facts that a server on the user's machine or network reports about the model and its settings."""
+        """Return the facts that a server on the user's machine or network reported about the model and its settings."""
         return self._models.server.facts(model or self.default_model)
 
     def forget_tool_refusal(self, model: str) -> None:
-        """Send tools to the model again, although a local server refused them: it may have been restarted."""
+        """Send tools to the model again although a local server refused them: the server may have been restarted."""
         self._models.server.forget_tool_refusal(model or self.default_model)
 
     def speed(self, model: str) -> Speed:
-        """Return the recent speed of a local server with the model."""
+        """Return the recent speed of a local server with this model."""
         return self._models.server.speed(model or self.default_model)
 
     def prompt_loss(self, model: str, chat_id: str) -> Loss:
-        """Return why a local server's cache no longer has the prompt of a chat, or "" if it may still have it."""
+        """Return why a local server's cache no longer contains a chat's prompt, or "" if it may still contain it."""
         return self._models.server.prompt_loss(model or self.default_model, chat_id)
 
     def learn_kept_prompt(self, model: str) -> None:
-        """Record that the model's server kept a prompt even after other requests had used all its slots."""
+        """Record that the model's server kept a prompt even after other requests had used all of its slots."""
         self._models.server.slots_of(model or self.default_model).learn_kept()
 
     async def know_server(self, model: str) -> None:
-        """Ask a local server about its model if its last report may be out of date; wait only briefly."""
+        """Query a local server about its model if the last report may be out of date; wait only briefly."""
         await self._models.know_server(model)
 
     def runs_model_itself(self, model: str) -> bool | None:
-        """Return whether the endpoint runs the model itself (False: it forwards requests), None = unknown."""
+        """Return whether the endpoint runs the model itself rather than forwarding requests, or None if unknown."""
         return self._wire.runs_model_itself(model)
 
     async def list_models(self) -> list[str]:
-        """Return the model names the endpoint offers, sorted; those of the configuration when it has no list."""
+        """Return the endpoint's model names, sorted, or those in the configuration if the endpoint has no list."""
         return await self._models.names()
 
     # ---- requests
@@ -164,7 +164,7 @@ class HttpAdapter:
         """Make the provider compact the messages of the request now (R-540); `on_wait` as in `base.Adapter`.
 
         Raises:
-            AdapterError: it failed; nothing was changed.
+            AdapterError: the compaction failed; nothing was changed.
         """
         from codecompanion.adapters.http import count_and_compact  # not needed at startup
 
@@ -202,8 +202,8 @@ class HttpAdapter:
     async def warm_up(self) -> None:
         """Import the transport and read the certificates in a thread (50 ms), before the first request needs them.
 
-        Then read the endpoint's report about its models, if it contains more than names. A key from a command is not
-        read yet: the command may ask for a passphrase.
+        Then read the endpoint's model report, if it contains more than names. If the key comes from a command, skip the
+        report: the command may ask for a passphrase.
 
         Raises:
             AdapterError: the transport cannot be used: a package or a cloud's credentials are missing.

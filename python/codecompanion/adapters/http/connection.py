@@ -1,4 +1,4 @@
-"""The connection to one endpoint: its key and headers, one request and its answer, and the delay before a retry.
+"""The connection to one endpoint: its key and headers, single requests and their responses, and the retry delay.
 
 `exchange.py` moves the bytes. A body is validated before it is sent (`request_gate.py`); a failure becomes one of our
 errors, with secrets removed from its message.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import httpx2
 
 MAX_LESSONS = 4
-"""Maximum times a request is sent again after its wire format learned from a refusal."""
+"""Maximum number of times that a request is sent again after its wire format learned from a refusal."""
 _OWN_SERVER = Remedies(after_loss="The request may have been processed.")
 """Remedies for a local server, whose requests cost no money."""
 
@@ -71,7 +71,7 @@ class Connection:
 
     @property
     def may_be_gateway(self) -> bool:
-        """Return whether the server is on this machine and may forward requests to providers who bill."""
+        """Return whether the server is on this machine and may forward requests to providers that bill."""
         return self.settings.local_server and is_loopback(self.settings.base_url)
 
     # ---- the key
@@ -94,7 +94,7 @@ class Connection:
         """Return the facts about the endpoint for error messages; read the key and cache it.
 
         Raises:
-            AdapterError: there is no key.
+            AdapterError: the key is missing.
         """
         if self._key is None:
             self._key = await asyncio.to_thread(self._read_key, self.settings)
@@ -119,7 +119,7 @@ class Connection:
         )
 
     def with_secrets(self, endpoint: Endpoint) -> Endpoint:
-        """Add the tokens that the exchange has added to requests to the endpoint's secrets."""
+        """Return the endpoint with the tokens that the exchange has added to requests among its secrets."""
         added = frozenset[str]() if self._exchange is None else self._exchange.secrets()
         for secret in added - self._told:
             self._on_secret(secret)
@@ -146,7 +146,7 @@ class Connection:
         """Send a validated call once and return its response; with `stream`, before its body is read.
 
         Raises:
-            AdapterError: it was not delivered, not answered, or rejected.
+            AdapterError: the call was not delivered, not answered, or rejected.
         """
         try:
             exchange = await self.open()
@@ -187,7 +187,7 @@ class Connection:
         raise error
 
     def pause_after(self, error: errors.AdapterError, attempt: int, *, is_free: bool = False) -> float | None:
-        """Return the delay before the next attempt in seconds; None = do not retry.
+        """Return the delay in seconds before the next attempt, or None for no retry.
 
         `is_free`: the request costs nothing, so it may be repeated even if it may have been processed.
         """
@@ -222,12 +222,12 @@ class Connection:
             await exchange.aclose()
 
     def _is_free(self, model: str) -> bool:
-        """Return whether this machine runs the model, as far as known, rather than a gateway to a billing provider."""
+        """Return whether this machine runs the model, as far as known, without forwarding requests that are billed."""
         passes_on = is_cloud_model(model) or self.wire.runs_model_itself(model) is False
         return self.may_be_gateway and not passes_on
 
     def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers: the key, the user's own and `more`, with lower-case names.
+        """Return the headers for the key, the user's own headers and `more`, with lower-case names.
 
         The client does not get the key, because its `repr` would contain it.
         """
@@ -242,7 +242,7 @@ class Connection:
 
 
 def with_few_values(body: bytes) -> bytes:
-    """Return the body. Raises `LimitHit` if it would become far larger in memory."""
+    """Return the body. Raises `LimitHit` if it would take up far more memory when decoded."""
     if has_too_many_values(body):
         raise LimitHit(f"the answer has more than {MAX_JSON_VALUES:,} values")
     return body

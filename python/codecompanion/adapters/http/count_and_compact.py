@@ -1,7 +1,7 @@
 """Sends requests without a streamed reply: the provider's token count, and compaction on demand.
 
 Temporary errors are retried as for a reply, and wire formats learn from refusals; a count costs nothing. With
-`on_wait`, these requests wait for a local server that is starting or loading, as messages do (`server_wait.py`).
+`on_wait`, these requests wait for a local server that is starting or loading, as chat messages do (`server_wait.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def compact(
     """Make the provider compact the messages of the request now; return its result (R-540).
 
     Raises:
-        AdapterError: it failed; nothing was changed.
+        AdapterError: the compaction failed; nothing was changed.
     """
     wire, endpoint = connection.wire, await connection.endpoint(request.model)
     body = await _ask(
@@ -60,7 +60,7 @@ async def _ask(
     render: Callable[[], HttpCall | None],
     on_wait: OnWait | None,
 ) -> bytes | None:
-    """Send a count or compaction request and return its response, or None if `render` returns none."""
+    """Send a count or compaction request and return its response body, or None if `render` returns None."""
     wire = connection.wire
     call = await connection.judged(render(), what)
     attempt, lessons = 1, 0

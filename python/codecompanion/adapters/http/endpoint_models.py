@@ -1,7 +1,7 @@
-"""Reads the models of one endpoint: names, windows, and the facts that the user's own server reports about them.
+"""Reads the models of one endpoint: their names, their windows, and the facts that the user's own server reports.
 
-The list of models is read on demand, and during a first reply if it may show who runs the model: a gateway on this
-machine forwards requests to providers who bill. `server_reader.py` queries the server itself.
+The list of models is read on demand. It is also read during the first reply if it may show what runs the model: a
+gateway on this machine forwards requests to providers that bill. `server_reader.py` queries the server itself.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LISTING_LIMIT_S = 5.0
 class EndpointModels:
     """The known models of one endpoint.
 
-    `default` is the model of requests that name none, or "" until the list of models was read. `on_facts` is called
-    when the server reports something new.
+    `default` is the model for requests that name none, or "" until the list of models has been read. `on_facts` is
+    called when the server reports something new.
     """
 
     def __init__(self, connection: Connection, *, on_facts: Callable[[], None]) -> None:
@@ -47,7 +47,7 @@ class EndpointModels:
         return ModelLimits(window) if window else self._wire.limits(model)
 
     async def know_server(self, model: str) -> None:
-        """Ask the user's own server about its model if its last report may be out of date; wait only briefly."""
+        """Query the user's own server about its model if its last report may be out of date; wait only briefly."""
         if self._may_be_unnamed:
             task = self._recognising_server()
             if is_loopback(self._connection.settings.base_url):
@@ -61,7 +61,7 @@ class EndpointModels:
         await self.server.make_sure(model or self.default)
 
     async def names(self) -> list[str]:
-        """Return the model names the endpoint offers, sorted; those of the configuration when it has no list."""
+        """Return the endpoint's model names, sorted, or those in the configuration if the endpoint has no list."""
         settings = self._connection.settings
         path = settings.models_path or self._wire.models_path
         names: list[str] = []
@@ -74,7 +74,7 @@ class EndpointModels:
         return names or list(settings.models)
 
     async def first(self) -> str:
-        """Return the model of an adapter that names none: the first the endpoint lists. Raises `AdapterError`."""
+        """Return the default model, which is the first that the endpoint lists. Raises `AdapterError`."""
         if not self.default:
             names = await self.names()
             if not names:
@@ -87,7 +87,7 @@ class EndpointModels:
         return self.default
 
     async def warm_up(self) -> None:
-        """Read the endpoint's report about its models, if it has more than names."""
+        """Read the endpoint's model report, if it contains more than names."""
         if self._may_be_unnamed:
             await asyncio.wait([self._recognising_server()])
         await self.server.ask(self.default)
@@ -95,9 +95,9 @@ class EndpointModels:
             await asyncio.wait([self._reading_listing()])
 
     def read_beside_reply(self) -> asyncio.Task[None] | None:
-        """Return a task that reads the list of models now, or None if not needed.
+        """Return a task that reads the list of models now, or None if it is not needed.
 
-        In this list, a server on this machine names itself.
+        In this list, a server on this machine identifies itself.
         """
         needs = self._connection.may_be_gateway and not self._is_listed
         return self._reading_listing() if needs else None

@@ -1,6 +1,6 @@
 """Sends requests outside chats whose response is one JSON object: logins, token exchange and renewal.
 
-Each is sent once, with a time limit; redirects are not followed.
+Each request is sent once, with a time limit; redirects are not followed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ _ANSWER_S = 20.0
 _REMEDIES = Remedies(check_address="the proxy", after_silence="", after_loss="Try again.")
 
 Explain = Callable[[int, object], errors.AdapterError | None]
-"""A function (status, body as decoded JSON or text) → the error for a refusal, None = the default error."""
+"""A function that takes a status and a body (decoded JSON or text) and returns the error, or None for the default
+error.
+"""
 
 
 class JsonRequests:
-    """Sends to one address for the adapter of `settings`. `whose` names the server's owner in messages."""
+    """Sends requests to one URL for the adapter of `settings`. `whose` names the server's owner in messages."""
 
     def __init__(self, settings: AdapterSettings, address: str, *, whose: str) -> None:
         self._settings = msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Recognises the server at one of the user's own addresses if the entry (`openai_compatible`) does not name it.
+"""Recognises the server at one of the user's own URLs if the entry (`openai_compatible`) does not name it.
 
 The paths where llama.cpp, Ollama, LM Studio and vLLM report their models are tried in turn, with the key of the entry.
 """
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 async def find_limits_path(get: Callable[[str], Awaitable[bytes]], base_url: str) -> str | None:
-    """Return the path where the server reports its models, "" if there is none, or None if it is not ready."""
+    """Return the path where the server reports its models, "" if there is none, or None if the server is not ready."""
     root = base_url.partition("?")[0].rstrip("/").removesuffix("/v1")
     for path, is_it in _REPORTS.items():
         try:
@@ -46,4 +46,4 @@ _REPORTS: dict[str, Callable[[bytes], bool]] = {
     "/api/v0/models": _lists_states,
     "/v1/models": lambda body: "vllm" in read_model_owners(body).values(),
 }
-"""Path where llama.cpp, Ollama, LM Studio or vLLM reports its models → function that recognises its response."""
+"""Path where llama.cpp, Ollama, LM Studio or vLLM reports its models → function that recognises the response."""

@@ -102,7 +102,7 @@ class ReplyRequests:
     def _wait_for(
         self, server: ServerWait, error: errors.AdapterError, attempt: int, deadline: float
     ) -> RetryScheduled:
-        """Return the event to show while the request waits for the server; raise the error if it should not wait."""
+        """Return the event to show while the request waits for the server; raise the error if waiting is pointless."""
         look = server.next_look(error, attempt, deadline - self._clock())
         if look is None:
             raise error

@@ -34,7 +34,7 @@ async def read_reply(
 ) -> AsyncGenerator[StreamEvent, None]:
     """Yield the events of the reply, `Finished` last. A reply over the size limits is cut off and not retried.
 
-    `judge` receives the stored size of the reply after each piece of the body, and raises if the reply takes too long.
+    `judge` receives the stored size of the reply after each chunk of the body, and raises if the reply takes too long.
 
     Raises: AdapterError: the reply is incomplete; all earlier events have been yielded.
     """
@@ -54,7 +54,7 @@ async def read_reply(
 
 
 def final_cut(sentence: str) -> StreamCut:
-    """Return the error for a reply that a retry would cut off again."""
+    """Return the error for a reply that would be cut off again on a retry."""
     error = StreamCut(sentence)
     error.retryable = False
     return error
@@ -90,7 +90,7 @@ async def _read_body(
 
 
 async def _whole(first: bytes, pieces: AsyncIterator[bytes]) -> bytes:
-    """Read the whole body into memory, with a smaller limit than for one decoded while it arrives."""
+    """Read the whole body into memory, with a smaller limit than for a body that is decoded as it arrives."""
     body, limit = bytearray(first), byte_limits.WHOLE_REPLY.decoded_bytes
     async for piece in pieces:
         body += piece
@@ -109,10 +109,10 @@ async def _first_bytes(pieces: AsyncIterator[bytes]) -> bytes:
 
 
 def _is_event_stream(kind: str, start: bytes, endpoint: Endpoint) -> bool:
-    """Return whether the body is an event stream (False: JSON); servers mislabel both.
+    """Return whether the body is an event stream rather than JSON; servers mislabel both.
 
     Raises:
-        MalformedReply: it is neither.
+        MalformedReply: the body is neither.
     """
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
     if "html" in kind or not text:

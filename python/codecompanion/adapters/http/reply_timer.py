@@ -11,7 +11,7 @@ from codecompanion.model.messages import Usage
 
 
 class ReplyTimer:
-    """Times one reply; created when the request is sent. `facts` show whether the server must load the model first."""
+    """Times one reply; create it when the request is sent. `facts` show if the server must load the model first."""
 
     def __init__(self, request: ChatRequest, facts: ServerFacts, clock: Callable[[], float]) -> None:
         self._clock, self._began_at, self._first_at = clock, clock(), 0.0
@@ -19,13 +19,13 @@ class ReplyTimer:
         self._is_first = all(message.role != "assistant" for message in request.messages)
 
     def see_output(self) -> None:
-        """Record that a part of the reply has arrived."""
+        """Record that the first part of the reply has arrived."""
         self._first_at = self._first_at or self._clock()
 
     def timings(self, usage: Usage | None) -> Timings:
         """Return the timings of the complete reply.
 
-        The number of tokens read is known if the server reported cache hits, or if this is the chat's first prompt.
+        The number of tokens read is known if the server reported cache hits, or if the prompt is the chat's first.
         """
         if usage is None or not self._first_at:
             return Timings()

@@ -1,15 +1,15 @@
 """Reads the context windows of a server's models, and all `ServerFacts` if it is on the user's machine or network.
 
-A server that runs models itself (`local_server`) can be restarted with other settings at any time. So it is queried on
-first use, and on the next use after a lost connection, a refusal, or a minute. On loopback it is queried after
-`NEAR_FRESH_S`: an answer takes a few milliseconds, and a client that reconnects by itself does not notice a restart.
-Any other endpoint, including such a server at a public address, is queried once for each model, if its entry says that
-it can report the window (lesson 30).
+A server that runs models itself (`local_server`) can be restarted with other settings at any time. It is therefore
+queried on first use, and on the next use after a lost connection, a refusal, or a minute. On loopback it is queried
+after `NEAR_FRESH_S`: an answer takes a few milliseconds, and a client that reconnects by itself does not notice a
+restart. Any other endpoint, including such a server at a public address, is queried once for each model, if its entry
+says that it can report the window (lesson 30).
 
 A server that does not answer never disturbs the user: its facts stay unknown, and other code handles an unknown window
 (R-506). A request waits for an answer on loopback only: at most `CONNECT_WAIT_S` if no earlier fact is still valid,
 else `NEAR_WAIT_S`. A server that loads a model with the first request (Ollama, LM Studio) can report its window only
-after that: it is asked when a reply begins.
+after that: it is queried when a reply begins.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ JUST_ASKED_S = 1.0
 MAX_MODELS = 50
 """Maximum number of models whose answers are stored per server."""
 _LOADING = 503
-"""Status of llama.cpp's responses until its model is loaded."""
+"""Status code of llama.cpp's responses until its model is loaded."""
 _REFUSALS = (400, 404, 422)
 _FAILED = 500
-"""Status of llama.cpp's response to a request with tools if it was started without `--jinja`."""
+"""Status code of llama.cpp's response to a request with tools if it was started without `--jinja`."""
 _SHOW_PATH = "/api/show"
 
 Get = Callable[[str], Awaitable[bytes]]
@@ -71,10 +71,10 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class ServerReader:
-    """The known facts of one server. `get` and `post` send a request to one of its paths and return the body.
+    """The known facts about one server. `get` and `post` send a request to a path of the server and return the body.
 
-    `take_listing` passes a list of models to the wire format; `has_window`: whether the model's window is known.
-    `forget_listing` is called when another server answers at the address, `on_change` when facts have changed.
+    `take_listing` passes a list of models to the wire format; `has_window` returns whether the model's window is known.
+    `forget_listing` is called when another server answers at the URL, `on_change` when facts have changed.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class ServerReader:
         return msgspec.structs.replace(facts, tools=False, refuses_tools=why) if why else facts
 
     def learn_toolless(self, error: AdapterError, model: str) -> bool:
-        """Record if the user's own server refused a request because of its tools; return whether it did."""
+        """Record the reason if the user's own server refused a request because of its tools; return whether it did."""
         is_refusal = isinstance(error, RequestRejected) and error.status in _REFUSALS
         why = tool_refusal(str(error)) if self._is_local and (is_refusal or error.status == _FAILED) else ""
         if why:
@@ -120,11 +120,11 @@ class ServerReader:
         return bool(why)
 
     def forget_tool_refusal(self, model: str) -> None:
-        """Forget that the server refused tools: the user wants them sent again."""
+        """Discard the record that the server refused tools, because the user wants them sent again."""
         self._toolless.pop(model, None)
 
     def speed(self, model: str) -> Speed:
-        """Return the model's speed since the connection was last lost."""
+        """Return the model's speed, measured since the connection was last lost."""
         timed_at, speed = self._speeds.get(model, (-1.0, NO_SPEED))
         return speed if timed_at > self._lost_at else NO_SPEED
 
@@ -139,7 +139,7 @@ class ServerReader:
         self._speeds[model] = self._clock(), speed
 
     def slots_of(self, model: str) -> PromptSlots:
-        """Return the prompts that a model read last."""
+        """Return the record of the prompts that the model has read most recently."""
         from codecompanion.adapters.prompt_slots import PromptSlots  # not needed at startup
 
         slots = self._slots.setdefault(model, PromptSlots())
@@ -152,7 +152,7 @@ class ServerReader:
         self.slots_of(model).read(owner, self._clock())
 
     def prompt_loss(self, model: str, owner: str) -> Loss:
-        """Return why the owner's newest prompt is no longer cached, or "" if it may still be."""
+        """Return why the owner's newest prompt is no longer cached, or "" if it may still be cached."""
         if model not in self._slots:
             return ""
         facts, lost_at = self._told(model), self._lost_at
@@ -179,13 +179,13 @@ class ServerReader:
     # ---- asking
 
     async def ask(self, model: str = "") -> None:
-        """Ask now, unless the last answer is recent; only log failures."""
+        """Query the server unless the last answer is recent; failures are only logged."""
         answer = self._answers.get(model)
         if self._asks and (answer is None or self._clock() - answer.asked_at > JUST_ASKED_S):
             await asyncio.wait([self._asking(model)])
 
     async def is_awake(self, model: str) -> bool:
-        """Query the server; return whether it answers and has the model loaded. Only a message may load a model."""
+        """Query the server; return whether it answers with the model loaded. Only a chat message may load a model."""
         await self.ask(model)
         answer = self._answers.get(model)
         return answer is not None and answer.asked_at > self._lost_at and not self.facts(model).state
@@ -259,7 +259,7 @@ class ServerReader:
             self._on_change()
 
     def _take_failure(self, error: AdapterError) -> None:
-        """Handle a failed query: no server answered, or one that answers differently than before."""
+        """Handle a failed query: either no server answered, or one answered differently than before."""
         if not self._is_local:
             return
         if isinstance(error, NetworkFailed) or error.status == _LOADING:
@@ -275,7 +275,7 @@ class ServerReader:
         return {}
 
     async def _read(self, model: str) -> Told:
-        """Return the report of a server that runs models; the response shows which server it is."""
+        """Return the report of a server that runs models; the response shows which server software it is."""
         path = self._settings.limits_path
         body = await self._get(path)
         props = read_props(body)
@@ -294,7 +294,7 @@ class ServerReader:
         return told
 
     async def _of_router(self, path: str, model: str) -> ServerFacts:
-        """Return the report of the server that a router runs for a model, without starting it."""
+        """Return the report of the server that a router runs for a model; a query does not start that server."""
         try:
             own = read_props(await self._get(f"{path}?model={quote(model, safe='')}&autoload=false"))
         except NetworkFailed:
@@ -305,7 +305,7 @@ class ServerReader:
         return msgspec.structs.replace(own, model="") if own else NO_FACTS
 
     async def _shown(self, path: str, model: str) -> ServerFacts:
-        """Return a model's capabilities as Ollama reports them, without the window (not the loaded one)."""
+        """Return a model's capabilities as reported by Ollama, without its window, which is not the loaded one."""
         try:
             body = await self._post(path.removesuffix(RUNNING_PATH) + _SHOW_PATH, msgspec.json.encode({"model": model}))
         except AdapterError as error:
@@ -315,14 +315,14 @@ class ServerReader:
 
 
 def _is_another(old: ServerFacts, new: ServerFacts) -> bool:
-    """Return whether the facts contradict older ones: the server was restarted, or another model was loaded."""
+    """Return whether new facts contradict the old: the server was restarted, or another model was loaded."""
     names = set(ServerFacts.__struct_fields__) - {"state"}
     known = {name for name in names if getattr(old, name) != getattr(NO_FACTS, name)}
     return any(getattr(new, name) not in (getattr(NO_FACTS, name), getattr(old, name)) for name in known)
 
 
 def _with_window(told: Told, model: str, window: int) -> Told:
-    """Add the window of a model when it was last loaded to the report, if the model is not loaded now."""
+    """Add a model's last known window to the report if the model is not loaded now."""
     facts = find_facts(told, model)
     if facts.window or not window:
         return told

@@ -1,9 +1,9 @@
-"""Decides how long a request waits for a local server that is not ready: it is starting, or loading its model.
+"""Decides how long a request waits for a local server that is not ready, because it is starting or loading its model.
 
-No part of the request was sent, or the server reported that it did not process it, so waiting costs nothing. A request
-waits for a server on this machine for as long as that reports that it is loading, for a server elsewhere for a few
-minutes. It waits a minute for a server that does not listen, which may not be running at all. The user sees the reason
-for the wait, and can stop it or disable waiting (`max_retries` 0).
+No part of the request was sent, or the server reported that it did not process the request, so waiting costs nothing. A
+request waits as long as a server on this machine reports that it is loading, and a few minutes for a server elsewhere.
+It waits a minute for a server that is not listening, which may not be running at all. The user sees the reason for the
+wait, and can stop it or disable waiting (`max_retries` 0).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from codecompanion.adapters.transport.time_limits import is_loopback, place_of
 from codecompanion.errors import AdapterError, NetworkFailed, ServerLoading
 
 START_LIMIT_S = 60.0
-"""Limit in seconds for a server that does not listen: `ollama serve` and `llama-server` need seconds, vLLM a minute."""
+"""Seconds to wait for a server that is not listening: `ollama serve` and `llama-server` need seconds, vLLM a minute."""
 LOAD_LIMIT_S = 300.0
 """Seconds to wait for a server elsewhere that is loading its model: large weights take minutes to read."""
 
 
 class ServerWait:
-    """Tracks the wait of one request. `look_every_s`: the delay before the next check, as the server requests."""
+    """Tracks the wait of one request. `look_every_s` is the delay before the next check, as requested by the server."""
 
     look_every_s = 1.0
 
@@ -42,7 +42,7 @@ class ServerWait:
         return self._refused_s >= START_LIMIT_S or self._loading_s >= self._load_limit_s
 
     def is_worth_waiting(self, error: AdapterError) -> bool:
-        """Return whether the server may be ready soon: it is loading, or does not listen yet."""
+        """Return whether the server may be ready soon: it is loading, or is not listening yet."""
         if isinstance(error, ServerLoading):
             wished = error.retry_after_s or 0.0
             return self._may_load and self._loading_s < self._load_limit_s and wished <= MAX_RETRY_AFTER_S
@@ -50,14 +50,14 @@ class ServerWait:
         return is_away and self._may_start and self._refused_s < START_LIMIT_S
 
     def next_look(self, error: AdapterError, attempt: int, left_s: float) -> RetryScheduled | None:
-        """Return the event to show until the next check; None if there is none within `left_s`."""
+        """Return the event to show until the next check, or None if `left_s` is too short or waiting is pointless."""
         waiting = self.reason(error)
         if not waiting or self.look_every_s > left_s:
             return None
         return RetryScheduled(str(error), attempt, round(self.look_every_s * 1000), error.brief, waiting)
 
     def reason(self, error: AdapterError) -> str:
-        """Return the reason for waiting, for the status line; "" = do not wait."""
+        """Return the reason for waiting, for the status line, or "" if the request should not wait."""
         if not self.is_worth_waiting(error):
             return ""
         if isinstance(error, ServerLoading):

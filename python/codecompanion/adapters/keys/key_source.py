@@ -18,9 +18,9 @@ from codecompanion.formats.regex import regex
 COMMAND_LIMIT_S = 30.0
 """Seconds to wait for a command, which may ask for a passphrase in its own window."""
 FROM_FUNCTION = "function"
-"""Value of `AdapterSettings.key` for a key that a function of the configuration returns (see `given`)."""
+"""Value of `AdapterSettings.key` if a function in the configuration returns the key (see `given`)."""
 LITERAL = "literal"
-"""Prefix of an `AdapterSettings.key` that is not a known source, followed by at most three characters of it."""
+"""Prefix of an `AdapterSettings.key` that is not a known source, followed by at most three characters of the value."""
 _MAX_KEY_LENGTH = 16_384
 _LINE_BREAKS = regex(r"[\r\n]")
 
@@ -28,8 +28,8 @@ _LINE_BREAKS = regex(r"[\r\n]")
 class KeyReader:
     """Reads keys. Blocks (a command runs): never call it on an event loop. The adapter caches the result.
 
-    `given` contains keys that functions of the configuration (in Lua) returned, by adapter name. `on_key` receives
-    every key found, so that it is hidden everywhere.
+    `given` contains the keys that functions in the configuration (in Lua) returned, by adapter name. `on_key` receives
+    every key found, so that it is redacted everywhere.
     """
 
     def __init__(
@@ -51,23 +51,23 @@ class KeyReader:
         return f"KeyReader({sorted(self._given)})"
 
     def give(self, secrets: Mapping[str, str]) -> None:
-        """Add keys that the configuration's functions returned, by adapter name."""
+        """Add keys that functions in the configuration returned, by adapter name."""
         self._given.update(secrets)
         for key in secrets.values():
             self._on_key(key)
 
     def look_in_files(self, entries: Iterable[AdapterSettings]) -> None:
-        """Pass keys in files to `on_key` before adapters need them, because a tool may read a file first."""
+        """Pass keys stored in files to `on_key` before adapters need them, because a tool may read a file first."""
         for settings in entries:
             if settings.key.startswith("file:"):
                 with contextlib.suppress(MissingKey):  # reported where the key is needed
                     self._on_key(self._open(settings.key.removeprefix("file:").strip(), settings))
 
     def __call__(self, settings: AdapterSettings) -> str:
-        """Return the key, or "" for an endpoint without one.
+        """Return the key, or "" for an endpoint without a key.
 
         Raises:
-            MissingKey: its source does not have it; names the adapter, the source and the remedy.
+            MissingKey: the key is not in its source; the message names the adapter, the source and the remedy.
         """
         given = self._given.get(settings.name)
         if not given and not settings.key:
@@ -131,7 +131,7 @@ class KeyReader:
 
 
 def key_variable(settings: AdapterSettings) -> str:
-    """Return the environment variable of the key, or "" if it has another source."""
+    """Return the environment variable of the key, or "" if the key has another source."""
     return "" if ":" in settings.key or settings.key == FROM_FUNCTION else settings.key
 
 

@@ -1,9 +1,10 @@
-"""Removes the keys this host knows from the output of tools (lesson 44).
+"""Redacts the keys known to this host in tool output (lesson 44).
 
-A tool may print a key: from a file, a shell's startup file, another program's environment. Its output is cleaned before
-it is stored, shown or sent. Hidden are the key itself, its base64, hexadecimal and percent-encoded forms, and fragments
-of these that cover at least 23 letters of the key (`base64` and `xxd -p` break lines). Other transformations are not
-detected. Values that could be ordinary words do not count as keys: hiding `postgres` everywhere would not help.
+A tool may print a key from a file, a shell's startup file, or another program's environment. Tool output is therefore
+redacted before it is stored, shown or sent. Redaction covers the key itself, its base64, hexadecimal and
+percent-encoded forms, and fragments of these that cover at least 23 letters of the key (`base64` and `xxd -p` break
+lines). Other transformations are not detected. Values that could be ordinary words do not count as keys: redacting
+`postgres` everywhere would not help.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from codecompanion.adapters.keys.redact import HIDDEN
 from codecompanion.formats.regex import regex
 
 MIN_CHARS = 8
-"""Minimum length of a key; a shorter value may be any word."""
+"""Minimum length of a key; a shorter value may be an ordinary word."""
 MIN_PLAIN_CHARS = 20
-"""Minimum length of a key of letters only, so that `no-key-needed` is not one."""
+"""Minimum length of a key that consists of letters only, so that `no-key-needed` does not count as a key."""
 PIECE_CHARS = 12
-"""Length of the blocks of a key that are searched for; any fragment that contains a block is found."""
+"""Length of the key blocks that are searched for; any fragment that contains a whole block is found."""
 
 _SECRET_NAMES = regex(r"KEY|TOKEN|SECRET|PASS|PAT$|CREDENTIAL|_AUTH$|_PWD$", re.IGNORECASE)
 _NAMES_OF_MANY = regex(r"COOKIE|CONN(?:ECTION)?_?STR|_DSN$|_HEADERS$|WEBHOOK|_SAS(?:_|$)", re.IGNORECASE)
 """Names of variables whose value contains a secret among other text: headers, cookies, connection strings."""
 _PARTS = regex(r"[^\s=:;,/@?&\"'{}]+={0,2}(?=$|[\s=:;,/@?&\"'{}])")
 _Block = tuple[str, str, int]
-"""A form of a key, a block of it, and the position of the block."""
+"""An encoded form of a key, a block of it, and the block's position."""
 _LONG_WORD = regex(r"[A-Za-z0-9+/_-]{16}")
 """Matches a word long enough to contain an encoded key; most strings have none and are skipped."""
 _ADDRESS = regex(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 class KnownSecrets:
-    """The keys known so far. Learning and hiding may happen in different threads."""
+    """The keys known so far. Learning and redaction may run in different threads."""
 
     def __init__(self) -> None:
         self._secrets: frozenset[str] = frozenset()
@@ -44,11 +45,11 @@ class KnownSecrets:
         self._encoded_blocks: tuple[_Block, ...] = ()
 
     def __repr__(self) -> str:
-        """Show only their number."""
+        """Show only the number of keys."""
         return f"KnownSecrets({len(self._secrets)})"
 
     def learn(self, values: Iterable[str]) -> None:
-        """Add values to hide, unless they look like ordinary words."""
+        """Add values to redact, unless they look like ordinary words."""
         fresh = {value.strip() for value in values if looks_like_a_key(value.strip())} - self._secrets
         if fresh:
             self._secrets |= fresh
@@ -64,9 +65,9 @@ class KnownSecrets:
         key_variables: Iterable[str] = (),
         is_plain_name: Callable[[str], bool] = lambda name: False,
     ) -> None:
-        """Hide the values of variables named like keys, and passwords in addresses.
+        """Learn the values of variables named like keys, and passwords in URLs.
 
-        `is_plain_name`: whether a name only looks like that of a key.
+        `is_plain_name` returns whether a name looks like the name of a key but is not one.
         """
         of_adapters = frozenset(key_variables)
         for name, value in environment.items():
@@ -80,7 +81,7 @@ class KnownSecrets:
                 self.learn((value,))
 
     def hide(self, text: str) -> str:
-        """Replace every key, its encoded forms and long fragments of them in the text with `[hidden]`."""
+        """Replace every key, its encoded forms and long fragments of either in the text with `[hidden]`."""
         for form in self._forms:
             if form in text:
                 text = text.replace(form, HIDDEN)
@@ -125,7 +126,7 @@ def _base64(data: bytes) -> Iterator[str]:
 
 
 def _bytes(secret: str) -> bytes:
-    """Return the key's bytes; surrogates in it, as in `os.environ`, are bytes that are not text."""
+    """Return the key's bytes; surrogates from undecodable bytes, as in `os.environ`, become those bytes again."""
     try:
         return secret.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -141,13 +142,13 @@ def _encoded_blocks(secret: str) -> Iterator[_Block]:
 
 
 def _blocks_of(form: str, length: int) -> Iterator[_Block]:
-    """Yield blocks of a form of the key without its beginning, which only identifies the provider (`sk-ant-…`)."""
+    """Yield blocks of a form of the key, except its beginning, which only identifies the provider (`sk-ant-…`)."""
     for at in range(length, len(form) - length + 1, length):
         yield form, form[at : at + length], at
 
 
 def _without_piece(text: str, secret: str, block: str, at: int) -> str:
-    """Hide each fragment of the key around the block, to its full length."""
+    """Redact each fragment of the key around the block, to its full length."""
     parts, position = [], 0
     while (found := text.find(block, position)) >= 0:
         start, end, before, after = found, found + len(block), at, at + len(block)

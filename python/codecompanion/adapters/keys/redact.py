@@ -1,4 +1,4 @@
-"""Keeps keys out of all output (lesson 44): error messages, log lines, echoes of a provider."""
+"""Redacts keys in all output (lesson 44): error messages, log lines, text echoed by a provider."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARKED_STARTS = (
 _STARTS = ("AIza", "eyJ")
 _LOWER_STARTS = ("bearer", "api", "authorization")
 _ALSO_I_S_OR_K = "İıſ\u212a"
-"""Letters that match an i, an s or a k in a pattern that ignores case."""
+"""Letters that match an i, an s or a k in a case-insensitive pattern."""
 _MIN_SECRET_LENGTH = 4
 
 
@@ -37,7 +37,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def _hide_shapes(text: str) -> str:
-    """Hide matches of `_KEY_SHAPES` in the text, tried only where they can match."""
+    """Redact matches of `_KEY_SHAPES` in the text, which are tried only where they can match."""
     if not text.isascii() and any(letter in text for letter in _ALSO_I_S_OR_K):
         return _KEY_SHAPES.sub(HIDDEN, text)
     parts, end = list[str](), 0
@@ -62,7 +62,7 @@ def _places(text: str, words: Iterable[str]) -> Iterator[int]:
 
 
 def secrets_in_url(url: str) -> list[str]:
-    """Return the secret parts of an address: the password and the query values."""
+    """Return the secret parts of a URL: the password and the query values."""
     try:
         parts = urlsplit(url)
         return [value for value in (parts.password, *(value for _, value in parse_qsl(parts.query))) if value]
@@ -71,7 +71,7 @@ def secrets_in_url(url: str) -> list[str]:
 
 
 def plain_url(url: str) -> str:
-    """Return the address without user info, query and fragment, safe to show."""
+    """Return the URL without user info, query and fragment, safe to show."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Reads the tokens of our own logins before an adapter needs them, because a tool may print their files in any chat."""
+"""Reads the tokens of the plugin's logins before an adapter needs them: a tool may print their files in any chat."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from codecompanion.formats.outside_text import NOT_READABLE
 
 FILES = ("logins.json", "chatgpt.json")
-"""The files of `copilot/stored_login.py` and `chatgpt/stored_login.py`; neither is imported for this."""
+"""The login files of `copilot/stored_login.py` and `chatgpt/stored_login.py`, which are not imported for this."""
 _MAX_BYTES = 1_000_000
 
 

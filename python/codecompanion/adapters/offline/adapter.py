@@ -1,8 +1,8 @@
-"""The offline adapter: no model, no network, no key, and always the same answer.
+"""The offline adapter: no model, no network, no key, and deterministic answers.
 
-It carries out instructions in plain words through the real tools (`instructions.py`), plays back a recorded transcript
-as the model's side (`playback.py`), writes summaries with the given summariser, and answers everything else with a list
-of its abilities. It is the adapter new users see first, and the one that the demo and tests use.
+It carries out instructions in plain words through the actual tools (`instructions.py`), plays back a recorded
+transcript as the model's side (`playback.py`), writes summaries with the given summariser, and answers everything else
+with a list of its abilities. New users see this adapter first, and the demo and tests use it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from codecompanion.errors import AdapterError, InputError, RequestRejected
 from codecompanion.model.messages import SUMMARY_TAG, Message, ReasoningPart, ToolCall
 
 _SUMMARY_TOKENS = 3_000
-"""Length of a summary in tokens if the request sets no limit: the best recall per token (lesson 21)."""
+"""Length of a summary in tokens if the request sets no limit; it gives the best recall per token (lesson 21)."""
 _MODEL = "offline"
 THE_END = "The recorded transcript has ended."
 AFTER_COMPACTION = "I have read the summary. Tell me how to continue."
 
 
 class OfflineOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`options` of the entry: a transcript to play back, the pause between chunks, the size of a chunk."""
+    """The entry's `options`: a transcript to play back, the delay between chunks, the chunk size."""
 
     playback: str = ""
     delay_ms: float = 0.0
@@ -46,7 +46,7 @@ class OfflineOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
 
 class OfflineAdapter(Adapter):
-    """The offline adapter (see the module). `summarise(messages, max tokens)` writes summaries; it runs in a thread."""
+    """The offline adapter (see the module). `summarise(messages, max tokens)` writes summaries in a thread."""
 
     origin = ""
     returns_readable_reasoning = False
@@ -77,15 +77,15 @@ class OfflineAdapter(Adapter):
         return self._playback
 
     def played(self, chat_id: str) -> int:
-        """Return how many recorded replies the chat has received."""
+        """Return the number of recorded replies that the chat has received."""
         return self._played.get(chat_id, 0)
 
     def render(self, request: ChatRequest) -> bytes:
-        """Return the messages as JSON: the input a model would receive."""
+        """Return the messages as JSON: the input that a model would receive."""
         return msgspec.json.encode({"model": request.model, "messages": request.messages, "tools": request.tools})
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the reply in small pieces; the last event is `Finished`."""
+        """Yield the reply in small chunks; the last event is `Finished`."""
         if request.purpose == "summary":
             reply = Message(id="", role="assistant", content=await self._summary(request))
         elif (recording := await self._recording()) is not None:
@@ -110,7 +110,7 @@ class OfflineAdapter(Adapter):
         yield Finished(stop, reply.tool_calls, None, request.model or self.default_model)
 
     async def list_models(self) -> list[str]:
-        """Return the names of its models, which all behave alike."""
+        """Return the names of the offline models, which all behave alike."""
         return list(self._models) or [self.default_model]
 
     async def warm_up(self) -> None:
@@ -143,7 +143,7 @@ class OfflineAdapter(Adapter):
         return Message(id="", role="assistant", content=THE_END)
 
     def _pieces(self, text: str) -> list[str]:
-        """Split the text at spaces into pieces of about `chunk_chars`; joined, they are the text."""
+        """Split the text at spaces into chunks of about `chunk_chars`; joined, they are the original text."""
         size = max(1, self._options.chunk_chars)
         return re.findall(rf".{{1,{size}}}\S{{0,12}}\s?", text, re.DOTALL) if text else []
 
@@ -171,7 +171,7 @@ def _answer(request: ChatRequest) -> Message:
 
 
 def _last_user_message(messages: Sequence[Message]) -> int | None:
-    """Return the index of the user's last message, or of a summary after it; None without either."""
+    """Return the index of the user's last message, or of a summary after it, or None if there is neither."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user" and message.tag in (None, SUMMARY_TAG):

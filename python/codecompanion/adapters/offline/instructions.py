@@ -1,8 +1,8 @@
 """Converts instructions in plain words to tool calls for the offline adapter. Pure; no model, no guessing.
 
 A message is split into clauses at line endings, `;`, "then", and "and" before a verb. Text in quotes, backticks or a
-fence is taken literally. Read-only clauses run together in one round; one that changes something, and everything after
-a "then", gets its own round.
+fence is taken literally. Read-only clauses run together in one round; a clause that changes something, and everything
+after a "then", gets its own round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Arguments = dict[str, Any]
 
 
 class Instruction(msgspec.Struct, frozen=True):
-    """A tool call to make. `looks_only`: it reads only and may run in parallel with others."""
+    """A tool call to make. `looks_only`: the call is read-only and may run in parallel with others."""
 
     tool: str
     arguments: Arguments
@@ -77,7 +77,7 @@ def plan(text: str) -> Plan:
 
 
 def _clauses(text: str) -> list[tuple[str, bool]]:
-    """Return (clause, whether "then" preceded it)."""
+    """Return a (clause, whether "then" precedes it) pair for each clause."""
     clauses: list[tuple[str, bool]] = []
     start, after_then = 0, False
     for border in _BORDER.finditer(text):
@@ -102,7 +102,7 @@ def _understand(clause: str, literals: list[str]) -> list[Instruction]:
 
 
 def _show(text: str, literals: list[str]) -> str:
-    """Put the literals back into the text; strip sentence punctuation from bare words."""
+    """Restore the literals in the text; strip sentence punctuation from bare words."""
     text = text.strip()
     whole = _TOKEN.fullmatch(text)
     if whole:

@@ -11,7 +11,7 @@ from codecompanion.model.transcript_format import read_bytes
 
 
 class Playback:
-    """A recording. `replies` are its assistant messages, `user_messages` the user's own messages, in order."""
+    """A recording. `replies` are its assistant messages and `user_messages` the user's own messages, in order."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = tuple(messages)
@@ -32,10 +32,10 @@ class Playback:
             return cls(read_bytes(lines, path).messages)
 
     def calls(self, reply: int) -> tuple[ToolCall, ...]:
-        """Return the tool calls of a reply (counted from 0)."""
+        """Return the tool calls in a reply (counted from 0)."""
         return self.replies[reply].tool_calls
 
     def result_of(self, reply: int, call: int) -> Message | None:
-        """Return the recorded result of a call of a reply (both counted from 0), or None if there is none."""
+        """Return the recorded result of a call in a reply (both counted from 0), or None if there is none."""
         index = self._pairing.result_of.get((self._places[reply], call))
         return None if index is None else self.messages[index]

@@ -1,4 +1,4 @@
-"""Writes the replies of the offline adapter: reports on tool results, and the instructions it understands."""
+"""Writes the replies of the offline adapter: reports on tool results, and lists of the instructions it understands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _QUOTED_CHARS = 200
 
 
 def report(messages: Sequence[Message], not_understood: Sequence[str], missing_tools: Sequence[str]) -> str:
-    """Return the report on the tool results in `messages` (everything after the user's message)."""
+    """Return the report on the tool results in `messages`, which is everything after the user's message."""
     calls = [call for message in messages for call in message.tool_calls]
     results = [message for message in messages if message.role == "tool"]
     lines = [_line(call, result) for call, result in zip(calls, results, strict=False)]

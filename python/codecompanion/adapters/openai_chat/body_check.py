@@ -1,7 +1,7 @@
 """Checks one rendered message against the rules of a Chat Completions endpoint.
 
-Based on the API reference, the SDK's types and recorded 400s. Extensions of compatible endpoints (reasoning fields,
-additions to calls) are accepted; where these endpoints are stricter (empty content), their rule applies.
+Based on the API reference, the SDK's types and recorded 400 errors. Extensions of compatible endpoints (reasoning
+fields, additions to calls) are accepted; where these endpoints are stricter (empty content), their rule applies.
 `check_message` examines one message, so that a request costs O(new messages).
 """
 
@@ -48,9 +48,10 @@ _PARTS_OF = {"user": ("text", "image_url", "file"), "assistant": ("text", "think
 
 
 def check_message(message: object, max_id_length: int = MAX_ID_LENGTH, own_keys: Collection[str] = ()) -> list[str]:
-    """Return the problems of one message, as phrases that complete a sentence; `max_id_length` 0 = any length.
+    """Return the problems in one message, as phrases that complete a sentence.
 
-    `own_keys`: keys that the endpoint's entry adds to the model's messages.
+    `max_id_length`: maximum length of ids, 0 for any length. `own_keys`: keys that the endpoint's entry adds to the
+    model's messages.
     """
     role = message.get("role") if isinstance(message, Mapping) else None
     if not isinstance(message, Mapping) or not isinstance(role, str) or role not in _KEYS:

@@ -10,13 +10,13 @@ import hashlib
 from typing import Literal
 
 IdForm = Literal["any", "short", "letters"]
-"""A form of call ids. `short`: at most 40 characters (OpenAI). `letters`: nine letters and digits (Mistral)."""
+"""A form of call ids. `short`: at most 40 characters (OpenAI). `letters`: nine letters or digits (Mistral)."""
 MAX_ID_LENGTH = 40
 _LETTERS = 9
 
 
 def wire_id(call_id: str, form: IdForm) -> str:
-    """Return the id in that form."""
+    """Return the id in the given form."""
     match form:
         case "short" if len(call_id) > MAX_ID_LENGTH:
             return _hashed(call_id)[:MAX_ID_LENGTH]

@@ -1,7 +1,7 @@
 """Checks a list of messages against the rules of Chat Completions endpoints, and repairs it where that is safe.
 
-The rules are those of `pairing.py`; each repair is described in words and logged by the caller. This module also
-determines the position of a message among the others.
+The rules are those of `pairing.py`; the caller logs a description of each repair. This module also determines the
+position of a message among the others.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from codecompanion.model.messages import DocumentPart, ImagePart, Message, TextP
 
 
 def check_request(messages: Sequence[Message]) -> list[str]:
-    """Return one sentence per violation; empty if the messages can be sent unchanged.
+    """Return one sentence per violation, or an empty list if the messages can be sent unchanged.
 
-    An empty reply of the model is not a violation: it is left out of the request.
+    An empty reply from the model is not a violation, because it is omitted from the request.
     """
     return find_broken_pairs(messages, lambda message: is_empty(message) and not is_silent(message))
 
@@ -32,7 +32,7 @@ def is_silent(message: Message) -> bool:
 
 
 def is_empty(message: Message) -> bool:
-    """Return whether the message has nothing to send: only reasoning, or files not from the user."""
+    """Return whether the message has nothing to send: no text, only reasoning, or files not from the user."""
     content = message.content
     if isinstance(content, str):
         return not content
@@ -44,7 +44,7 @@ def is_empty(message: Message) -> bool:
 
 
 def speaker(message: Message) -> Speaker:
-    """Return the speaker of a message, as chat templates define it."""
+    """Return the role of a message as chat templates see it."""
     return "calls" if message.tool_calls else message.role
 
 

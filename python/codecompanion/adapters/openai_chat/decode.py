@@ -1,12 +1,12 @@
-"""Decodes the reply of a Chat Completions endpoint: payloads of a stream, or one JSON object, → stream events.
+"""Decodes the reply of a Chat Completions endpoint, as stream payloads or as one JSON object, into stream events.
 
-Pure and incremental; the transport is in `http/`. Text deltas in one piece are joined, so that a burst of
+Pure and incremental; the transport is in `http/`. Text deltas that arrive together are joined, so that a burst of
 chunks costs the rest of the host one event. Source: the Chat Completions reference and recorded traffic.
 
 When a reply is complete (lesson 39): all recorded streams of OpenAI, OpenRouter, DeepSeek and Hugging Face have a
 `finish_reason` and then `data: [DONE]`; Copilot and Mistral were also recorded ending the HTTP body after the
-`finish_reason`. So a reply needs a `finish_reason`, followed by `[DONE]` or a clean end of the body. `[DONE]` alone
-proves nothing: gateways append it to a reply their upstream cut.
+`finish_reason`. A reply is therefore complete with a `finish_reason` followed by `[DONE]` or a clean end of the body.
+`[DONE]` alone proves nothing: gateways append it to a reply that their upstream cut off.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _STOP_REASONS: dict[str, StopReason] = {
 }
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 MISTRAL_THINKING = "content.thinking"
-"""`ReasoningDelta.field` of reasoning that arrived as a part of `content` (Mistral)."""
+"""`ReasoningDelta.field` for reasoning that arrived as a part of `content` (Mistral)."""
 DETAILS_FIELD = "reasoning_details"
-"""`ReasoningDelta.field` of reasoning that is sent back as the array it arrived in (OpenRouter)."""
+"""`ReasoningDelta.field` for reasoning that is sent back as the array that contained it (OpenRouter)."""
 
 
 class _Delta(msgspec.Struct):
@@ -89,7 +89,7 @@ _DECODER = typed.json_decoder(_Chunk)
 
 
 class ChatDecoder(ReplyDecoder):
-    """The decoder of one reply; `origin` is attached to parts that only this endpoint can read."""
+    """Decodes one reply; `origin` is attached to parts that only this endpoint can read."""
 
     def __init__(self, endpoint: Endpoint, new_id: Callable[[], str], origin: str = "") -> None:
         super().__init__(endpoint)
@@ -148,7 +148,7 @@ class ChatDecoder(ReplyDecoder):
             self._model, self._begun = chunk.model, True
 
     def _read_progress(self, progress: Any) -> None:
-        """Read llama.cpp's progress in reading the prompt; ignore values that are not two counts."""
+        """Read llama.cpp's prompt-processing progress; ignore values that are not two counts."""
         told = progress if isinstance(progress, Mapping) else {}
         tokens, total = told.get("processed"), told.get("total")
         if type(tokens) is int and type(total) is int and 0 <= tokens < total < MAX_PROMPT_TOKENS:
@@ -205,7 +205,7 @@ class ChatDecoder(ReplyDecoder):
             self._out.add_reasoning(text, DETAILS_FIELD)
 
     def _read_parts(self, parts: Any) -> None:
-        """Read a content list (Mistral: thinking and text as parts)."""
+        """Read a list of content parts (Mistral: thinking and text)."""
         listed = parts if isinstance(parts, list) else [parts]
         require_few_parts(len(listed))
         for part in listed:
@@ -224,7 +224,7 @@ class ChatDecoder(ReplyDecoder):
     def _reason_of_the_parts(self) -> str:
         """Infer the stop reason of a reply that ended without one, because some servers omit it.
 
-        "" = the reply is incomplete: its end is missing, nothing arrived, or a call is cut off.
+        Return "" if the reply is incomplete: its end is missing, nothing arrived, or a call is cut off.
         """
         if not self._is_whole or not self.seen_output or not self._calls.are_whole:
             return ""

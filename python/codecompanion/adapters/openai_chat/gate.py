@@ -56,7 +56,7 @@ KNOWN_KEYS = frozenset(
 
 
 def check_body(body: Mapping[str, Any], extras: Collection[str] = ()) -> list[str]:
-    """Return one sentence per reason why the endpoint would reject the body; empty if there is none.
+    """Return one sentence per reason why the endpoint would reject the body, or an empty list.
 
     `extras` are the arguments that a compatible endpoint accepts besides OpenAI's.
     """

@@ -2,10 +2,10 @@
 
 OpenRouter sends it beside the readable `reasoning` (https://openrouter.ai/docs, preserving reasoning blocks): an array
 of `reasoning.text` (with a signature at its end), `reasoning.summary` and `reasoning.encrypted`. Pieces of one entry
-share type and index. In recorded streams a summary and the encrypted form of its reasoning have one index.
+share type and index. In recorded streams, a summary and its encrypted reasoning have the same index.
 
-Copilot sends `reasoning_text` and `reasoning_opaque` instead, and requires both back with the calls they led to. They
-are stored as an entry of our own type.
+Copilot sends `reasoning_text` and `reasoning_opaque` instead, and requires both back with the calls that followed them.
+They are stored as an entry of the plugin's own type.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from codecompanion.formats import typed
 
 _GROWING = ("text", "summary")
 _LOOKED_AT = 8
-"""Number of newest entries of a type and index that a piece may continue."""
+"""Number of most recent entries with the same type and index that a piece may continue."""
 _COPILOT = "copilot"
 
 
 def copilot_entry(text: object, encrypted: object) -> dict[str, Any]:
-    """Return Copilot's two fields as a piece of an entry."""
+    """Return Copilot's two reasoning fields as a piece of an entry."""
     kept = {"text": text, "encrypted": encrypted}
     return {"type": _COPILOT, "index": 0} | {name: value for name, value in kept.items() if isinstance(value, str)}
 
 
 def wire_fields(entries: list[msgspec.Raw]) -> dict[str, Any]:
-    """Return the message fields that send the entries back; none for a Copilot entry without its encrypted part."""
+    """Return the message fields that send the entries back, or {} for a Copilot entry without its encrypted part."""
     if not entries or b'"copilot"' not in bytes(entries[0]):
         return {"reasoning_details": entries}
     entry = typed.read_json(entries[0], type=dict[str, Any])
@@ -45,7 +45,7 @@ def wire_fields(entries: list[msgspec.Raw]) -> dict[str, Any]:
 
 
 class ReasoningDetails:
-    """Collects entries in order of arrival. Stored text counts toward the limit of `out`, which raises `LimitHit`."""
+    """Collects entries in order of arrival. Stored text counts toward the limit in `out`, which raises `LimitHit`."""
 
     def __init__(self, out: ReplyEvents) -> None:
         self._out = out
@@ -53,7 +53,7 @@ class ReasoningDetails:
         self._alike: dict[tuple[object, object], deque[_Entry]] = {}
 
     def add(self, pieces: object) -> str:
-        """Add the array of one chunk or of a whole reply; return its readable text."""
+        """Add the array in one chunk or in a whole reply; return its readable text."""
         text: list[str] = []
         for piece in pieces if isinstance(pieces, list) else []:
             if isinstance(piece, Mapping):
@@ -78,7 +78,7 @@ class ReasoningDetails:
 
 
 class _Entry:
-    """An entry: its fixed fields, and those that arrive in pieces."""
+    """An entry: its fixed fields, and the fields that arrive in pieces."""
 
     __slots__ = ("_growing", "_out", "fields")
 

@@ -1,7 +1,7 @@
 """Learns an endpoint's unsupported features from its error messages; the request is sent again once without them.
 
-Many servers copy Chat Completions, each with gaps, and behind a gateway the gaps change with the model. Known gaps are
-in the adapter's entry (`builtin_adapters.json`); this module learns the rest. Sources: the error messages of OpenAI
+Many servers copy Chat Completions incompletely, and behind a gateway the gaps change with the model. Known gaps are in
+the adapter's entry (`builtin_adapters.json`); this module learns the rest. Sources: the error messages of OpenAI
 ("Unsupported parameter"), pydantic servers ("Extra inputs are not permitted": Mistral, vLLM), DeepSeek and Moonshot
 ("reasoning_content … must be passed back", "… is missing"), Gemini ("missing a thought_signature"), OpenAI via gateways
 ("tool_calls[0].id: string too long"), Mistral's models via gateways ("must be a-z, A-Z, 0-9, with a length of 9",
@@ -38,13 +38,14 @@ _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": 
 
 
 class Learned(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules for requests to one model beyond the configuration.
+    """Rules for requests to one model in addition to the configuration.
 
-    `limit_field` None = as configured, "" = no limit can be sent. `reasoning` "required": every message that called a
-    tool must have `reasoning_content`, even if empty; "refused": none may. `call_ids` None = as configured.
-    `tells_progress`: True = llama.cpp's server, which reports its progress in the prompt on request; False = it refused
-    the option, None = unknown. `reply_to_tools`: an assistant must reply between a tool result and the user.
-    `alternate`: user and assistant must alternate (`adapters/alternation.py`). `images`: the model accepts images.
+    `limit_field` is None for the configured field, or "" if no limit can be sent. `reasoning` "required": every message
+    that called a tool must have `reasoning_content`, even if empty; "refused": no message may have it. `call_ids` is
+    None for the configured form. `tells_progress`: True for llama.cpp's server, which reports prompt-processing
+    progress on request; False if it refused the option; None if unknown. `reply_to_tools`: an assistant must reply
+    between a tool result and the user. `alternate`: user and assistant must alternate (`adapters/alternation.py`).
+    `images`: the model accepts images.
     """
 
     stream_options: bool = True
@@ -63,9 +64,9 @@ NOTHING_LEARNED = Learned()
 
 
 def learn(learned: Learned, said: str, *, limit_field: str) -> Learned | None:
-    """Return the rules after the endpoint refused a request with this message; None if there is nothing new.
+    """Return the rules updated from the endpoint's refusal message, or None if it teaches nothing new.
 
-    `limit_field`: the field of the limit in the refused request, or "" for none.
+    `limit_field`: the field for the reply limit in the refused request, or "" if it had none.
     """
     change = msgspec.structs.replace
     if _WANTS_REASONING.search(said):

@@ -1,8 +1,8 @@
 """Renders a request as the bytes of a Chat Completions body.
 
-Each message is rendered once: the pieces of a chat's last request are cached, and the next request, which is nearly
-always the same list with additions, renders only the new messages. The SDKs run a transform and a JSON encoder over
-the whole history, which takes time in proportion to the history on every request.
+Each message is rendered once: the pieces of a chat's last request are cached. The next request is nearly always the
+same list with additions, and renders only the new messages. The SDKs run a transform and a JSON encoder over the whole
+history on every request, which takes time in proportion to the history.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FOREIGN_CALL = {"google": {"thought_signature": "skip_thought_signature_validato
 _USER = user_form("text")
 """The form of user messages. Mistral's own endpoint needs `no_reply` only between a tool result and the user."""
 _COUNTED = ("chat_template_kwargs", "reasoning_effort")
-"""Parameters that change the prompt and so its count (llama.cpp, vLLM)."""
+"""Parameters that change the prompt and therefore its token count (llama.cpp, vLLM)."""
 _CHATS_KEPT = 4
 _QUOTED_CHARS = 40
 
@@ -53,10 +53,10 @@ class RenderOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Differences between endpoints: the known keys of `AdapterSettings.options`.
 
     send_reasoning: send readable reasoning back, always or in turns that called tools. reasoning_field: the field for
-    it, "" = the one it arrived in, `content.thinking` = as a part of the content (Mistral). system_role: `developer`
-    for endpoints that require it. one_system_message: a summary in the system role is sent as a turn (R-146).
+    reasoning; "" means the field that contained it, `content.thinking` a part of the content (Mistral). system_role:
+    `developer` for endpoints that require it. one_system_message: send a summary in the system role as a turn (R-146).
     alternate_roles: user and assistant alternate (`adapters/alternation.py`). short_call_ids: nine letters and digits
-    (Mistral refuses other ids). image_input, document_input: False = send a note instead of images, of PDFs.
+    (Mistral refuses other ids). image_input, document_input: if False, send a note instead of images or PDFs.
     """
 
     send_reasoning: SendReasoning = False
@@ -77,11 +77,11 @@ class _Manner(NamedTuple):
 
 
 _Pieces = dict[tuple[int, bool], bytes]
-"""Pieces by (id of the message object, whether it directly follows a tool result)."""
+"""Rendered pieces by (id of the message object, whether it directly follows a tool result)."""
 
 
 class _Rendered(msgspec.Struct):
-    """The messages of a request as given and as sent, and the piece of each.
+    """The messages of a request as given and as sent, and the piece for each.
 
     `is_mended`: some messages were repaired before sending, so the next request cannot reuse the pieces.
     """
@@ -95,7 +95,7 @@ class _Rendered(msgspec.Struct):
 
 
 class ChatRenderer:
-    """Renders requests of one adapter; caches the pieces of the last request of a few chats."""
+    """Renders requests for one adapter; caches the pieces of the last request of a few chats."""
 
     def __init__(
         self, settings: AdapterSettings, options: RenderOptions, read_blob: BlobReader, origin: str = ""
@@ -114,7 +114,7 @@ class ChatRenderer:
         return self._body(request, learned, self._parameters(request, learned))
 
     def render_count(self, request: ChatRequest, learned: Learned = NOTHING_LEARNED) -> tuple[bytes, ...]:
-        """Return the body that counts the request's prompt: only the input of the chat template."""
+        """Return the body that counts the tokens of the request's prompt: only the input of the chat template."""
         return self._body(request, learned, {k: v for k, v in self._settings.parameters.items() if k in _COUNTED})
 
     def _body(self, request: ChatRequest, learned: Learned, fields: Mapping[str, Any]) -> tuple[bytes, ...]:
@@ -123,7 +123,7 @@ class ChatRenderer:
         return self._rendered(request, _Manner(learned, request.send_encrypted)).joined.between(head, tail)
 
     def limit_field(self, request: ChatRequest, learned: Learned) -> str:
-        """Return the field for the request's reply limit, or "" for none."""
+        """Return the field for the request's reply limit, or "" if no limit is sent."""
         if not (request.max_output_tokens or self._settings.max_output_tokens):
             return ""
         return self._settings.max_tokens_field if learned.limit_field is None else learned.limit_field
@@ -167,7 +167,7 @@ class ChatRenderer:
         return kept
 
     def _extend(self, kept: _Rendered, given: Sequence[Message]) -> bool:
-        """Append the new messages to cached pieces; return whether that was sufficient."""
+        """Append the new messages to cached pieces; return False if they must be rendered again."""
         known = len(kept.given)
         # Comparison checks identity before equality: 0.1 ms for 10,000 identical objects.
         if not known or tuple(given[:known]) != kept.given:
@@ -204,7 +204,7 @@ class ChatRenderer:
         return list(summary_as_turn(messages) if self._options.one_system_message else messages)
 
     def _append(self, rendered: _Rendered, placed: Iterable[tuple[Message, bool]], reusable: _Pieces) -> None:
-        """Append messages, each with whether it directly follows a tool result."""
+        """Append messages, each paired with whether it directly follows a tool result."""
         for message, answers in placed:
             piece = reusable.get((id(message), answers)) or self._render_message(message, answers, rendered.manner)
             rendered.sent.append(message)

@@ -1,10 +1,10 @@
-"""Adds the reasoning that is sent back to the endpoint to each message.
+"""Adds the reasoning to send back to the rendered message.
 
 There are two kinds. **Readable** reasoning is sent back only if the entry enables it (`RenderOptions.send_reasoning`):
-most endpoints ignore it, some refuse it, DeepSeek and Moonshot refuse requests without it once tools were called
+most endpoints ignore it, some refuse it, and DeepSeek and Moonshot refuse requests without it once tools were called
 (https://api-docs.deepseek.com/guides/thinking_mode). **Encrypted** reasoning (`reasoning_details`) is sent back only to
-the endpoint that made it (R-542). Both only in messages of a tool turn, but in every later request: a message must not
-change once it was sent, or the provider's prompt cache is lost (lesson 22).
+the endpoint that created it (R-542). Both are sent only in messages of a tool turn, but in every later request: a
+message must not change once it has been sent, or the provider's prompt cache is lost (lesson 22).
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ def add_reasoning(
     encrypted_origin: str,
     required: bool,
 ) -> None:
-    """Put the message's reasoning into the rendered message.
+    """Add the message's reasoning to the fields of the rendered message.
 
-    `field` "" = the one it arrived in; `encrypted_origin` "" = send nothing encrypted; `required`: a message that calls
-    tools gets the field even if it is empty (because another model wrote its reasoning).
+    `field` "" means the field that contained it; `encrypted_origin` "" means that nothing encrypted is sent.
+    `required`: a message that calls tools gets the field even if it is empty (because another model wrote its
+    reasoning).
     """
     parts = [] if isinstance(message.content, str) else [p for p in message.content if isinstance(p, ReasoningPart)]
     own = [part.encrypted for part in parts if part.encrypted and encrypted_origin and part.origin == encrypted_origin]
@@ -50,12 +51,12 @@ def add_reasoning(
 
 
 def _own_field(part: ReasoningPart) -> str:
-    """Return the field the reasoning arrived in, or the usual one if it was a part of `content`."""
+    """Return the field that contained the reasoning, or the usual field if the reasoning was a part of `content`."""
     return REQUIRED_FIELD if part.field == MISTRAL_THINKING else part.field
 
 
 def _entries(encrypted: str) -> list[msgspec.Raw]:
-    """Return the entries as received; none if the stored data is damaged."""
+    """Return the entries as received, or [] if the stored data is damaged."""
     try:
         return typed.read_json(encrypted, type=list[msgspec.Raw])
     except NOT_READABLE:

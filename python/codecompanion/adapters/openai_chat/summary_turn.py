@@ -1,4 +1,4 @@
-"""Converts summaries for endpoints that accept a system message only at the front (R-146, pipeline.md 5.6).
+"""Converts summaries for endpoints that accept a system message only at the start (R-146, pipeline.md 5.6).
 
 Gemini keeps one instruction apart from the messages; chat templates of local models refuse or drop a second system
 message. The summary is then sent as a user message, followed by a reply that acknowledges it.
@@ -22,7 +22,7 @@ def is_summary(message: Message) -> bool:
 def summary_as_turn(messages: Sequence[Message]) -> Iterator[Message]:
     """Yield the messages; a summary in the system role becomes a user message and a reply to it.
 
-    If the next message is the model's, the reply is omitted: strict templates refuse consecutive replies.
+    If the next message is the model's, that reply is omitted: strict templates refuse consecutive replies.
     """
     for index, message in enumerate(messages):
         if not is_summary(message):

@@ -1,10 +1,10 @@
 """Assembles tool calls from the deltas of a Chat Completions stream.
 
-A delta belongs to the call with its index. Endpoints break this rule in these ways, all handled here: no index; no
-id; an index that is 0 for every parallel call; the name repeated in every delta; a fresh id in every delta; arguments
-as an object instead of text, all at once, or missing. Ids are unique within the reply and never empty (`base.py`).
+A delta belongs to the call with its index. Endpoints break this rule in several ways, all handled here: no index; no
+id; index 0 for every parallel call; the name repeated in every delta; a new id in every delta; arguments as an object
+instead of text, all at once, or missing. Ids are unique within the reply and never empty (`base.py`).
 
-`extra_content` (Gemini's thought signature) is kept with its call, byte for byte, for the endpoint that made it.
+`extra_content` (Gemini's thought signature) is kept with its call, byte for byte, for the endpoint that created it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class _Draft:
 class ToolCallAssembler:
     """Collects deltas; `new_id` creates ids for calls without one, `origin` marks parts to send back unchanged.
 
-    Stored text counts toward `out`, which raises `LimitHit`. The cost of a delta depends only on its length.
+    Stored text counts toward the limit in `out`, which raises `LimitHit`. The cost of a delta depends only on its
+    length.
     """
 
     def __init__(self, new_id: Callable[[], str], out: ReplyEvents, origin: str = "") -> None:
@@ -103,7 +104,7 @@ class ToolCallAssembler:
         """Return the calls in the order in which they began.
 
         With `cut_by_limit` (the reply hit the output limit), calls whose arguments are not a complete JSON object are
-        left out, because they cannot be run. A call without a name is always left out, see `nameless`.
+        omitted, because they cannot be run. A call without a name is always omitted; see `nameless`.
         """
         calls: list[ToolCall] = []
         taken: set[str] = set()
@@ -119,12 +120,12 @@ class ToolCallAssembler:
 
     @property
     def are_whole(self) -> bool:
-        """Return whether the arguments of every call are one JSON object; missing ones count as one."""
+        """Return whether the arguments of every call are one JSON object; missing arguments count as one."""
         return all(draft.arguments.is_whole or draft.arguments.is_blank for draft in self._drafts)
 
     @property
     def nameless(self) -> bool:
-        """Return whether a call has no name: the reply is malformed."""
+        """Return whether a call has no name, which means that the reply is malformed."""
         return any(not draft.name for draft in self._drafts)
 
     def _find(self, index: int | None, call_id: str, name: str) -> _Draft | None:

@@ -1,7 +1,7 @@
 """Converts an endpoint's reported token counts to a `Usage` whose figures do not overlap (lesson 7).
 
-`prompt_tokens` of Chat Completions includes tokens read from the cache and written to it; the details are under
-`prompt_tokens_details` (OpenAI, OpenRouter), `prompt_cache_hit_tokens` (DeepSeek) or the names of Anthropic (gateways).
+`prompt_tokens` of Chat Completions includes tokens read from the cache and written to it. The details are under
+`prompt_tokens_details` (OpenAI, OpenRouter), `prompt_cache_hit_tokens` (DeepSeek) or Anthropic's names (gateways).
 `completion_tokens` includes the reasoning, except where the total shows that it does not (xAI).
 """
 
@@ -54,9 +54,9 @@ def normalise_usage(reported: object) -> Usage | None:
 
 
 def read_and_cached(usage: Usage | None, reported: object, timings: Timings | None) -> tuple[Usage | None, int | None]:
-    """Return the usage, and how many prompt tokens were not cached (None = not reported).
+    """Return the usage, and the number of prompt tokens that were not cached (None if it was not reported).
 
-    llama.cpp reports this in `timings`; its older versions report no cached tokens.
+    llama.cpp reports this number in `timings`; its older versions report no cached tokens.
     """
     if usage is None:
         return None, None

@@ -33,15 +33,16 @@ from codecompanion.formats.outside_text import NOT_READABLE
 
 PATH = "/chat/completions"
 _COUNTS = {"/props": (PATH, f"{PATH}/input_tokens"), "/v1/models": (f"/v1{PATH}", "/tokenize")}
-"""Path where a local server reports its context window → (end of the path of its replies, replacement to count a
-prompt). llama.cpp (`tools/server`) and vLLM (`entrypoints/serve/tokenize`)."""
+"""Path where a local server reports its context window → (suffix of the path of its replies, replacement that counts a
+prompt), for llama.cpp (`tools/server`) and vLLM (`entrypoints/serve/tokenize`).
+"""
 LLAMA_CPP = "llamacpp"
 """The `owned_by` in llama.cpp's list of models; only this server is asked to report prompt progress."""
 _NO_COUNT = (400, 404, 405, 422, 501)
 
 
 class _Count(msgspec.Struct):
-    """The count in a response: `input_tokens` from llama.cpp, `count` from vLLM."""
+    """The token count in a response: `input_tokens` from llama.cpp, `count` from vLLM."""
 
     input_tokens: int = -1
     count: int = -1
@@ -53,7 +54,7 @@ def new_call_id() -> str:
 
 
 class OpenAIChat(WireFormat):
-    """Chat Completions, without compaction; only the user's own servers count tokens."""
+    """Chat Completions, without provider-side compaction; only the user's own servers count tokens."""
 
     origin_name = "openai_chat"
 
@@ -99,14 +100,14 @@ class OpenAIChat(WireFormat):
         return RequestGate(self._settings.name, "messages", new_judge)
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
-        """Return the request that counts a prompt, or None if the endpoint cannot count or forwards requests."""
+        """Return the request that counts a prompt's tokens, or None if the endpoint cannot count or forwards it."""
         passes_on = self.runs_model_itself(request.model) is False
         if not self._count_path or passes_on or request.model in self._counts_nothing:
             return None
         return HttpCall(self._count_path, self._renderer.render_count(request, self._known(request)))
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, or None if the response contains none."""
+        """Return the token count, or None if the response contains none."""
         try:
             answer = typed.read_json(body, type=_Count)
         except NOT_READABLE:
@@ -115,7 +116,7 @@ class OpenAIChat(WireFormat):
         return count if count >= 0 else None
 
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
-        """Remember that the server cannot count tokens, if the error means that."""
+        """Remember that the server cannot count tokens, if that is what the error means."""
         if what == "count" and error.status in _NO_COUNT:
             self._counts_nothing.add(model)
 
@@ -140,7 +141,7 @@ class OpenAIChat(WireFormat):
         return find_limits(self._limits, model)
 
     def runs_model_itself(self, model: str) -> bool | None:
-        """Return whether the server runs the model or forwards requests, by the owner in its list of models."""
+        """Return whether the server runs the model or forwards requests, by the model's owner; None if unknown."""
         return OWNERS.get(self._owners.get(model, ""))
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:
@@ -167,6 +168,6 @@ class OpenAIChat(WireFormat):
 
 
 def _count_path(settings: AdapterSettings, path: str) -> str:
-    """Return the path where the user's own server counts prompts, or "" if it cannot."""
+    """Return the path where the user's own server counts the tokens of a prompt, or "" if it cannot."""
     end, counts = _COUNTS.get(settings.limits_path, ("", ""))
     return path.removesuffix(end) + counts if end and path.endswith(end) and is_own_server(settings) else ""

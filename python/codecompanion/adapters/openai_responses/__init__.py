@@ -1,1 +1,1 @@
-"""OpenAI Responses: items instead of messages, encrypted reasoning, and compaction by the provider."""
+"""OpenAI Responses: a wire format with items instead of messages, encrypted reasoning, and provider-side compaction."""

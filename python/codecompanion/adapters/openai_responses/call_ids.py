@@ -1,6 +1,6 @@
-"""Converts tool call ids to the accepted form: at most 64 letters, digits, `_` and `-`, each once per request (R-517).
+"""Converts call ids to the accepted form: at most 64 letters, digits, `_` and `-`, each used once per request (R-517).
 
-Ids of other providers may be longer, and real histories repeat them. The n-th use of an id always yields an identical
+Ids of other providers may be longer, and actual histories repeat them. The n-th use of an id always yields an identical
 result, so that an unchanged history keeps its bytes.
 """
 
@@ -24,7 +24,7 @@ class CallIds:
         self._current: dict[str, str] = {}
 
     def assign(self, message: Message) -> tuple[str, ...]:
-        """Return the wire ids of the message's calls, or of the call it answers; () for other messages."""
+        """Return the wire ids of the message's calls, or the id of the call that it answers; () for other messages."""
         if message.role == "tool":
             own = message.tool_call_id or ""
             return (self._current.get(own) or _shorten(own),)

@@ -1,10 +1,10 @@
-"""Checks the order of items for a Responses endpoint: a fold, so that a request costs O(new items).
+"""Checks the order of items for a Responses endpoint. It is a fold, so that a request costs O(new items).
 
-Rules: each call is answered once, after it and before any other speaker; call ids and encrypted items occur once;
-reasoning is followed by its result, an item of the model that is not reasoning (unencrypted reasoning of compatible
-endpoints may be consecutive); the request has at most one compaction (a provider may write it as several consecutive
-items), and only messages before it; ids, keys, content and sizes as in `check_items.py`. Stricter than the endpoint
-where it is silent: any violation is a bug in this plugin.
+Rules: each call is answered once, directly after it and before any other speaker; call ids and encrypted items occur
+once; reasoning is followed by its result, an item of the model that is not reasoning (unencrypted reasoning of
+compatible endpoints may be consecutive); the request has at most one compaction (a provider may write it as several
+consecutive items), and only messages before it; ids, keys, content and sizes follow `check_items.py`. The check is
+stricter than the endpoint where its reference is silent: any violation is a bug in this plugin.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from codecompanion.adapters.openai_responses.check_items import HOSTED_CALLS, It
 
 MAX_IMAGES = 500
 MAX_ATTACHED_CHARS = 50 * 1024 * 1024
-"""Limit of images and files in one request (guides “Images and vision”, “File inputs”)."""
+"""Maximum characters of images and files in one request (guides “Images and vision”, “File inputs”)."""
 
 Kind = Literal[
     "input", "assistant", "reasoning", "encrypted", "call", "output", "hosted", "compaction", "trigger", "other"
@@ -30,7 +30,7 @@ _FOLLOWERS: dict[Kind | None, tuple[Kind, ...]] = {
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """The properties of an item that affect the order. `names`: unique values; `attached`: media size."""
+    """The properties of an item that affect the order. `names`: unique values; `attached`: media size in characters."""
 
     kind: Kind
     call_id: str = ""
@@ -51,7 +51,7 @@ class OrderCheck:
         self._images = self._attached = 0
 
     def add(self, mark: Mark) -> list[str]:
-        """Add the next item; return the errors of its position, as phrases that complete a sentence."""
+        """Add the next item; return the errors in its position, as phrases that complete a sentence."""
         problems = [f"repeats {name}" for name in mark.names if name in self._names]
         self._names.update(mark.names)
         if self._last in _FOLLOWERS and mark.kind not in _FOLLOWERS[self._last]:
@@ -128,7 +128,7 @@ def mark_of(item: Item) -> Mark:
 
 
 def _attachments(content: object) -> tuple[int, int]:
-    """Return (number of images, characters of images and files) of a content list."""
+    """Return (number of images, characters of images and files) for a content list."""
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
     images = [part for part in parts if part.get("type") == "input_image"]
     return len(images), sum(len(str(part.get(key) or "")) for part in parts for key in ("image_url", "file_data"))

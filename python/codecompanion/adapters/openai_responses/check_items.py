@@ -1,8 +1,8 @@
-"""Checks one input item against a Responses endpoint's rules, independent of its surroundings.
+"""Checks one input item against a Responses endpoint's rules, independently of its surroundings.
 
 Based on the API reference, the SDK's types, recorded requests and error bodies reported by users: unknown keys, empty
 content, ids that are too long or of another type, names, images and files. Rules between items (pairs, order,
-compaction) are in `check.py`. An empty result means that this item alone does not cause a 400.
+compaction) are in `check.py`. An empty result means that this item alone does not cause a 400 error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HOSTED_CALLS = frozenset(
         *("custom_tool_call", "tool_search_call", "program"),
     ]
 )
-"""Types of items for the provider's built-in tools; never requested here, but not an error."""
+"""Item types of the provider's built-in tools, which are never requested here but are not an error."""
 _OTHER_ITEMS = frozenset(
     [
         *(
@@ -58,9 +58,11 @@ _KEYS = {
     ),
     "compaction": ({"type", "encrypted_content"}, {"id"}),
 }
-"""(required, optional) keys of the items we write."""
+"""Item type → (required, optional) keys of the items that the plugin writes."""
 _PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "compaction": "cmp"}
-"""Item type → prefix of its ids. Compatible endpoints use their own, so only another type's prefix is an error."""
+"""Item type → prefix of its ids. Compatible endpoints use their own prefixes, so only another type's prefix is an
+error.
+"""
 _PARTS = {
     "input_text": ({"type", "text"}, {"prompt_cache_breakpoint"}),
     "output_text": ({"type", "text"}, {"annotations", "logprobs"}),
@@ -77,13 +79,13 @@ _INPUT = ("input_text", "input_image", "input_file")
 
 
 def type_of(item: Item) -> str:
-    """Return the type of an item; a message may omit it."""
+    """Return the type of an item; a message may omit its type."""
     kind = item.get("type", "message")
     return kind if isinstance(kind, str) else ""
 
 
 def check_item(item: object) -> list[str]:
-    """Return the errors of one item, as phrases that complete a sentence."""
+    """Return the errors in one item, as phrases that complete a sentence."""
     if not isinstance(item, Mapping):
         return ["is not an object"]
     kind = type_of(item)

@@ -1,4 +1,4 @@
-"""Decodes the reply of a Responses endpoint: typed events of a stream, or one JSON object, → stream events.
+"""Decodes the reply of a Responses endpoint, as typed stream events or as one JSON object, into our stream events.
 
 Pure and incremental; the transport is in `http/`. Source: the streaming reference and recorded traffic.
 
@@ -57,7 +57,7 @@ _RESPONSE = typed.json_decoder(_Response)
 
 
 class ResponsesDecoder(ReplyDecoder):
-    """The decoder of one reply; `origin` is attached to parts that only this endpoint can read."""
+    """Decodes one reply; `origin` is attached to parts that only this endpoint can read."""
 
     def __init__(self, endpoint: Endpoint, origin: str) -> None:
         super().__init__(endpoint)

@@ -17,7 +17,7 @@ from codecompanion.formats.regex import regex
 Endpoint = Literal["responses", "compact", "count"]
 MAX_CACHE_KEY_LENGTH = 64
 _MIN_THRESHOLD = 1_000
-"""Minimum threshold for compaction in the API reference; `options.py` has a higher one."""
+"""Minimum compaction threshold in the API reference; the minimum in `options.py` is higher."""
 _HEAD = frozenset(["model", "input", "instructions"])
 _OPTIONAL = frozenset(["tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation"])
 _RESPONSES = frozenset(
@@ -59,7 +59,7 @@ _VERBOSITY = (None, "low", "medium", "high")
 
 
 def check_body(body: Mapping[str, Any], endpoint: Endpoint = "responses") -> list[str]:
-    """Return one sentence per reason why the endpoint would reject the body; empty if there is none."""
+    """Return one sentence per reason why the endpoint would reject the body, or an empty list."""
     judge = ResponsesJudge(endpoint)
     given = body.get("input")
     for item in given if isinstance(given, list) else ():

@@ -1,8 +1,8 @@
 """Renders one message as Responses items: a pure function of the message, its call ids and the options (R-146).
 
 A reply becomes several items in the order in which the model wrote them: encrypted reasoning, text, calls (`CallMark`
-has their positions). Reasoning is sent back only to the endpoint that encrypted it, and only with the item that follows
-it: otherwise the endpoint answers 400. Ids of items are left out, except for reasoning, which is encrypted together
+contains their positions). Reasoning is sent back only to the endpoint that encrypted it, and only with the item that
+follows it: otherwise the endpoint answers 400. Item ids are omitted, except for reasoning, which is encrypted together
 with its id: nothing is stored (`store: false`), so the ids refer to nothing.
 """
 
@@ -66,7 +66,7 @@ class ItemRenderer:
                 assert_never(role)
 
     def holds_compaction(self, message: Message) -> bool:
-        """Return whether the message contains a compaction of this endpoint."""
+        """Return whether the message contains a compaction by this endpoint."""
         part = message.compaction
         return part is not None and part.origin == self._origin
 

@@ -9,7 +9,7 @@ import msgspec
 from codecompanion.formats.regex import regex
 
 MIN_OUTPUT_TOKENS = 16
-"""The minimum of `max_output_tokens` that the endpoint accepts."""
+"""The minimum `max_output_tokens` that the endpoint accepts."""
 MIN_THRESHOLD = 50_000
 """The smallest `compact_threshold` (R-539, `providers.md`)."""
 RESERVED = frozenset(
@@ -18,7 +18,7 @@ RESERVED = frozenset(
         *("previous_response_id", "conversation", "background", "prompt"),
     ]
 )
-"""Keys of the body that the request itself sets, or that have their own option."""
+"""Keys of the body that the request itself sets or that have their own option."""
 # Models without reasoning, which refuse all parameters for it. All later families reason.
 _PLAIN_MODEL = regex(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt-4|davinci|babbage)")
 
@@ -26,10 +26,10 @@ _PLAIN_MODEL = regex(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt-4|davinci|babbage)")
 class ResponsesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The known keys of `AdapterSettings.options`.
 
-    compaction: let the provider compact (R-534); False = the client compacts. image_input, document_input: False =
-    send a note instead. prompt_cache_key: send the chat's key for the provider's cache. reasoning_summary: the type of
-    summary to request if `parameters.reasoning` has none; "none" = do not request one. send_reasoning: send encrypted
-    reasoning back with its items.
+    compaction: if True, the provider compacts (R-534); if False, the client does. image_input, document_input: if
+    False, send a note instead. prompt_cache_key: send the chat's key for the provider's cache. reasoning_summary: the
+    type of summary to request if `parameters.reasoning` has none; "none" requests no summary. send_reasoning: send
+    encrypted reasoning back with its items.
     """
 
     compaction: bool = True

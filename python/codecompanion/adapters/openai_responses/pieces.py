@@ -1,7 +1,7 @@
 """Renders and checks the items of a request as bytes, each message once.
 
-The pieces of the last request of a few chats are cached: the next request, which is nearly always the same list with
-additions, renders and checks only the new messages. The bytes do not depend on the cache.
+The pieces of the last request of a few chats are cached. The next request is nearly always the same list with
+additions, so it renders and checks only the new messages. The bytes do not depend on the cache.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _USER = user_form("input_text", '"type":"message",')
 
 
 class _Piece(msgspec.Struct, frozen=True):
-    """A message rendered with the given call ids: its items joined by commas, and the data to check them."""
+    """A message rendered with the given call ids: its items joined by commas, and the data needed to check them."""
 
     call_ids: tuple[str, ...]
     body: bytes
@@ -40,7 +40,7 @@ class _Piece(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct):
-    """The last request of a chat: its messages, their pieces in the order sent, and the check's state at the end.
+    """The last request of a chat: its messages, their pieces in the order sent, and the final state of the check.
 
     `mended`: the sent messages differ from these, so the next request cannot reuse the pieces.
     """
@@ -65,7 +65,7 @@ class _Kept(msgspec.Struct):
 
 
 class PieceRenderer:
-    """Renders the `input` of requests; `name` is the adapter's, for errors."""
+    """Renders the `input` of requests; `name` is the adapter's name, for errors."""
 
     def __init__(self, items: ItemRenderer, name: str) -> None:
         self._items, self._name = items, name
@@ -77,7 +77,7 @@ class PieceRenderer:
         """Return the items of the request.
 
         Raises:
-            RequestRejected: the endpoint would refuse them, and no safe repair is possible.
+            RequestRejected: the endpoint would refuse the items, and no safe repair is possible.
         """
         messages = list(request.messages)
         if not request.chat_id:
@@ -99,7 +99,7 @@ class PieceRenderer:
         return self._render_all(list(messages), with_encrypted, None).join(in_turns=False)
 
     def _extend(self, kept: _Kept, messages: list[Message], with_encrypted: bool) -> bool:
-        """Append the new messages to the cached pieces; return False if they are now unusable."""
+        """Append the new messages to the cached pieces; return False if the cache is no longer usable."""
         known = len(kept.messages)
         # List comparison checks identity before equality: 0.1 ms for 10,000 identical objects.
         if not known or kept.with_encrypted != with_encrypted or messages[:known] != kept.messages:
@@ -172,7 +172,7 @@ class PieceRenderer:
         return [rest[newest], *(before[k] for k in kept), *rest[newest + 1 :]]
 
     def _refusal(self, problems: list[str], pieces: list[_Piece]) -> RequestRejected | ContextOverflow:
-        """Return the error for a request that must not be sent, as the class from which the session can recover."""
+        """Return the error for a request that must not be sent, in a class from which the session can recover."""
         told = f"{self._name}: not sent; the provider would refuse it: {problems[0]}"
         if any("fit into a request" in problem or " MB" in problem for problem in problems):
             return ContextOverflow(f"{told}.")

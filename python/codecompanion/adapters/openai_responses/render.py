@@ -28,11 +28,11 @@ from codecompanion.model.messages import Message, ToolSpec, is_protected
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 _COUNTED = ("reasoning", "text", "tool_choice")
-"""Parameters that affect the prompt, and so its count."""
+"""Parameters that affect the prompt, and therefore its token count."""
 
 
 class ResponsesRenderer:
-    """Renders requests of one adapter. `refused`: the fields that the endpoint rejected, by model."""
+    """Renders requests for one adapter. `refused`: the fields that the endpoint rejected, by model."""
 
     def __init__(
         self, settings: AdapterSettings, options: ResponsesOptions, read_blob: BlobReader, origin: str
@@ -43,17 +43,17 @@ class ResponsesRenderer:
         self.alternating = self._pieces.alternating
 
     def render(self, request: ChatRequest) -> tuple[bytes, ...]:
-        """Return the body of a request for a reply, in chunks."""
+        """Return the body of a chat request, in chunks."""
         return _body(self.head(request), self._pieces.render(request), self.first_item(request))
 
     def first_item(self, request: ChatRequest) -> bytes:
-        """Return an item to send before those of the messages, or b""."""
+        """Return an item to send before the items of the messages, or b""."""
         return b""
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> tuple[bytes, ...]:
         """Return the body that compacts the messages of the request.
 
-        Protected messages are left out: they stay in the history unchanged, so a compaction would repeat them.
+        Protected messages are omitted: they stay in the history unchanged, so a compaction would repeat them.
         """
         head: dict[str, Any] = {"model": request.model, **self._cache_key(request)}
         told = "\n\n".join(text for text in (_system_prompt(request), instructions.strip()) if text)
@@ -63,7 +63,7 @@ class ResponsesRenderer:
         return _body(head, self._pieces.render_only(messages, with_encrypted=request.send_encrypted))
 
     def render_count(self, request: ChatRequest) -> tuple[bytes, ...]:
-        """Return the body that counts the prompt of the request."""
+        """Return the body that counts the tokens of the request's prompt."""
         full = self.head(request)
         head = {key: full[key] for key in ("model", "instructions", "tools", *_COUNTED) if key in full}
         return _body(head, self._pieces.render(request), self.first_item(request))
@@ -108,7 +108,7 @@ class ResponsesRenderer:
         return fields
 
     def _cache_key(self, request: ChatRequest) -> dict[str, str]:
-        """Return the chat's prompt cache key: the same for all its requests, and free of information."""
+        """Return the chat's prompt cache key, which is the same for all its requests and reveals nothing about it."""
         wanted = self._options.prompt_cache_key and "prompt_cache_key" not in self.refused[request.model]
         if not wanted or not request.chat_id or "prompt_cache_key" in self._settings.parameters:
             return {}
@@ -127,7 +127,7 @@ def _without_protected(messages: Any) -> list[Message]:
 
 
 def render_tool(tool: ToolSpec) -> dict[str, Any]:
-    """Return the endpoint's description of a function."""
+    """Return the endpoint's description of a tool."""
     return {
         "type": "function",
         "name": function_name(tool.name),

@@ -1,7 +1,7 @@
 """Assembles the items of a reply from their events, and emits the stream events.
 
-Items arrive one after the other, but nothing is lost when an endpoint interleaves them, omits the beginning or the
-pieces of an item, or sends all at the end. Calls keep the order in which they began, which is the order of their
+Items arrive one after another, but nothing is lost when an endpoint interleaves them, omits the beginning or the pieces
+of an item, or sends all of them at the end. Calls keep the order in which they began, which is the order of their
 `ToolCallStarted` events (`base.py`).
 """
 
@@ -23,11 +23,11 @@ from codecompanion.model.messages import CompactionPart, ToolCall
 
 _BETWEEN_PARTS = "\n\n"
 _KEPT = ("function_call", "reasoning", "compaction")
-"""Types of items that store more than the text counted when it is emitted."""
+"""Item types that store more than the text counted when it is emitted."""
 
 
 class ItemBody(msgspec.Struct):
-    """The fields of an item that are read; the bytes are kept beside it for parts that must be sent back unchanged."""
+    """The fields that are read from an item; its bytes are kept separately for parts to be sent back unchanged."""
 
     type: str = ""
     id: Any = None
@@ -42,7 +42,7 @@ class ItemBody(msgspec.Struct):
 
 
 class _Draft:
-    """An item that is arriving. `part` is the latest part of the reasoning; `streamed`: pieces have arrived."""
+    """An item that is still arriving. `part` is the latest part of its reasoning; `streamed`: pieces have arrived."""
 
     __slots__ = ("arguments", "call_id", "done", "id", "is_call", "kind", "name", "part", "phase", "streamed")
 
@@ -73,7 +73,7 @@ class Drafts:
             self.take_item(key, body, raw, whole=True)
 
     def take_item(self, key: Any, body: ItemBody, raw: bytes, *, whole: bool) -> None:
-        """Add an item when it begins, or when it is `whole`. `key` None: the endpoint sends no index."""
+        """Add an item when it begins, or when it is `whole`. `key` is None if the endpoint sends no index."""
         key = body.type if key is None else key
         if self._held is not None and self._held[0] != key:
             self.release_compaction()
@@ -126,7 +126,7 @@ class Drafts:
             self._draft(key, "function_call").arguments.write(piece)
 
     def set_arguments(self, key: Any, arguments: object) -> None:
-        """Set the complete arguments."""
+        """Set the complete arguments of a call."""
         if isinstance(arguments, str):
             self._out.charge(len(arguments))
             self._draft(key, "function_call").arguments = _begun(arguments)
@@ -138,16 +138,16 @@ class Drafts:
             self._out.put(CompactionBegun())
 
     def release_compaction(self) -> None:
-        """Emit a compaction that has begun but not ended."""
+        """Emit the held compaction, which has begun but not ended."""
         held, self._held = self._held, None
         if held is not None:
             self._told = True
             self._out.put(held[1])
 
     def calls(self, *, cut_by_limit: bool) -> tuple[ToolCall, ...] | None:
-        """Return the calls in the order in which they began, or None if one has no name or id.
+        """Return the calls in the order in which they began, or None if a call has no name or id.
 
-        With `cut_by_limit` calls whose arguments are not a complete JSON object are left out: they cannot be run.
+        With `cut_by_limit`, calls whose arguments are not a complete JSON object are omitted: they cannot be run.
         """
         made: list[ToolCall] = []
         taken = dict[str, int]()
@@ -168,7 +168,7 @@ class Drafts:
         return tuple(made)
 
     def _draft(self, key: Any, kind: str) -> _Draft:
-        """Return the item a piece belongs to; create it if its beginning was not reported."""
+        """Return the item that a piece belongs to; create it if its beginning was not reported."""
         key = kind if key is None else key
         draft = self._drafts.get(key)
         if draft is None:
@@ -184,7 +184,7 @@ class Drafts:
         return draft
 
     def _key_at_the_end(self, index: int, body: ItemBody) -> Any:
-        """Return the key under which an item of the finished response arrived, or else its index."""
+        """Return the key under which an item of the finished response arrived earlier, else its index."""
         own = _text(body.id)
         at_index = self._drafts.get(index)
         if at_index is not None and at_index.kind == body.type:
@@ -226,10 +226,10 @@ class Drafts:
             self._out.put(ReasoningDone(self._origin, raw.decode("utf-8", "replace")))
 
     def _compact(self, key: Any, body: ItemBody, raw: bytes, *, whole: bool) -> None:
-        """Add a compaction. Recordings show that its content changes until its end, so the end is emitted.
+        """Add a compaction. Recordings show that its content changes until it ends, so the final content is emitted.
 
-        If another item arrives first, the content at the beginning is emitted, so that a cut stream keeps it (R-539).
-        If a model writes two compactions, the later one covers everything: the last one emitted counts.
+        If another item arrives first, the initial content is emitted, so that a truncated stream keeps it (R-539). If a
+        model writes two compactions, the later one covers everything: the last one emitted counts.
         """
         self.begin_compaction()
         held, self._held = self._held, None
@@ -246,7 +246,7 @@ class Drafts:
 
 
 def _begun(text: str) -> StringIO:
-    """Return a buffer that begins with the text."""
+    """Return a buffer that begins with the text and can be appended to."""
     growing = StringIO()
     growing.write(text)
     return growing

@@ -56,7 +56,7 @@ class _Typed(msgspec.Struct):
 
 
 class OpenAIResponses(WireFormat):
-    """Responses, with nothing stored by the provider."""
+    """The Responses format, with nothing stored by the provider."""
 
     origin_name = "openai_responses"
     renderer = ResponsesRenderer
@@ -90,17 +90,17 @@ class OpenAIResponses(WireFormat):
         return ResponsesDecoder(endpoint, self._origin)
 
     def compacts_natively(self, model: str) -> bool:
-        """Return whether the endpoint compacts automatically (R-534), which is assumed until it refuses."""
+        """Return whether the endpoint compacts automatically (R-534); this is assumed until it refuses to."""
         return self._options.compaction and "context_management" not in self._renderer.refused[model]
 
     def render_compaction(self, request: ChatRequest, instructions: str) -> HttpCall | None:
-        """Return the request that compacts on demand (R-540)."""
+        """Return the request that compacts on demand (R-540), or None if it is disabled or unsupported."""
         if not self._options.compaction or ("compaction", request.model) in self._missing:
             return None
         return HttpCall(self._below(_COMPACT), self._renderer.render_compaction(request, instructions))
 
     def read_compaction(self, body: bytes, endpoint: Endpoint) -> CompactionDone:
-        """Return the compaction: all items in the response, to be sent back unchanged."""
+        """Return the compaction, which consists of all items in the response and must be sent back unchanged."""
         try:
             answer = typed.read_json(body, type=_Compacted)
             kinds = [typed.read_json(item, type=_Typed).type for item in answer.output]
@@ -114,13 +114,13 @@ class OpenAIResponses(WireFormat):
         return CompactionDone(CompactionPart(self._origin, encrypted.decode("utf-8", "replace"), tokens=tokens), usage)
 
     def render_count(self, request: ChatRequest) -> HttpCall | None:
-        """Return the request that counts a prompt."""
+        """Return the request that counts the tokens of a prompt."""
         if ("count", request.model) in self._missing:
             return None
         return HttpCall(self._below(_COUNT), self._renderer.render_count(request))
 
     def read_count(self, body: bytes) -> int | None:
-        """Return the count, or None if the response contains none."""
+        """Return the token count, or None if the response contains none."""
         try:
             answer = msgspec.json.decode(body)
         except NOT_READABLE:
@@ -154,7 +154,7 @@ class OpenAIResponses(WireFormat):
         return False
 
     def learn_missing(self, what: Literal["compaction", "count"], error: AdapterError, model: str) -> None:
-        """Remember that the endpoint has no `compaction` on demand or no `count`, if the error means that."""
+        """Remember that the endpoint has no `compaction` on demand or no token `count`, if the error means that."""
         gone = (
             isinstance(error, ModelNotFound)
             or error.status in (404, 405, 501)

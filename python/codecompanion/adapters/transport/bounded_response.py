@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def bound(response: httpx2.Response, limits: ByteLimits) -> None:
-    """Replace the body with one that is decoded in slices and ends at the limits, instead of by httpx2."""
+    """Replace the body with a stream that, unlike httpx2's own, is decoded in slices and ends at the limits."""
     import httpx2
 
     stream = cast("httpx2.AsyncByteStream", response.stream)

@@ -1,4 +1,4 @@
-"""The exchange over httpx2: address, TLS, proxies and common headers of one endpoint.
+"""Sends requests to one endpoint over httpx2, with its base URL, TLS, proxies and common headers.
 
 httpx2 is the transport below the official SDKs, used here without them: importing `openai` takes 0.65 s of CPU and
 `anthropic` twice that, for one `post` of a body and headers that are created here. The SDKs' additions are kept: the
@@ -39,12 +39,12 @@ closed connection before reusing it, but not one that is being closed at that mo
 """
 _SENDING_LIMIT_S = 120.0
 _SLOWEST_UPLOAD = 10_000
-"""Bytes per second of the slowest supported upload."""
+"""Minimum supported upload speed, in bytes per second."""
 _MESSAGES_VERSION = "2026-10-21"  # as anthropic 2.11 sends it (providers.md)
 
 
 class HttpClient:
-    """Sends to one endpoint, once per request; knows no key and follows no redirects."""
+    """Sends requests to one endpoint, each once; it holds no key and follows no redirects."""
 
     def __init__(self, http: httpx2.AsyncClient, settings: AdapterSettings) -> None:
         self._http = http
@@ -62,11 +62,13 @@ class HttpClient:
         content: Sequence[bytes] | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
-        """Send one request and return its response; with `stream`, before its body is read. `accepts` limits it.
+        """Send one request and return its response; with `stream`, before its body is read.
 
-        Raises: NotDelivered, AnswerLost, httpx2.TimeoutException: as `Delivery.failure` says. httpx2.HTTPStatusError:
-        the endpoint rejected the request; the body has been read. LimitHit, Unreadable: the response is too large, or
-        in an encoding that was not requested.
+        `accepts` limits the size of the response's body.
+
+        Raises: NotDelivered, AnswerLost, httpx2.TimeoutException: as in `Delivery.failure`. httpx2.HTTPStatusError: the
+        endpoint rejected the request; the body has been read. LimitHit, Unreadable: the response is too large, or in an
+        encoding that was not requested.
         """
         address, query = self._address.of(path)
         chunks = content or ()
@@ -100,11 +102,11 @@ class HttpClient:
         return response
 
     def secrets(self) -> frozenset[str]:
-        """Return nothing: the caller creates the headers, and knows their content."""
+        """Return an empty set: the caller creates the headers, and knows their content."""
         return frozenset()
 
     def forget_credentials(self) -> None:
-        """Do nothing: it has no credentials."""
+        """Do nothing, because the client has no credentials."""
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -112,7 +114,7 @@ class HttpClient:
 
 
 class _Chunks:
-    """An async iterable over the chunks of a body for httpx2. Joining them would copy megabytes."""
+    """An async iterable over the chunks of a body for httpx2. Joining the chunks would copy megabytes."""
 
     def __init__(self, chunks: Sequence[bytes]) -> None:
         self._chunks = chunks
@@ -123,7 +125,7 @@ class _Chunks:
 
 
 class Address:
-    """Builds the addresses of requests: a path below `base_url`, followed by its query."""
+    """Builds request URLs: a path below `base_url`, followed by its query."""
 
     def __init__(self, base_url: str) -> None:
         parts = urlsplit(base_url)
@@ -131,7 +133,7 @@ class Address:
         self._query = dict(parse_qsl(parts.query, keep_blank_values=True))
 
     def of(self, path: str) -> tuple[str, dict[str, str]]:
-        """Return (address, query) of a path or a full address; the query includes base_url's."""
+        """Return the (URL, query) of a path or a full URL; the query includes the one in `base_url`."""
         parts = urlsplit(path)
         whole = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
         query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **self._query}
@@ -139,7 +141,7 @@ class Address:
 
 
 def head_limit_s(limits: httpx2.Timeout, body_bytes: int) -> float | None:
-    """Return the time limit of the response head in seconds (None = none); trickling bytes evade a silence limit."""
+    """Return the time limit for the response head in seconds, or None; trickling bytes evade a silence limit."""
     if limits.read is None:
         return None
     return (limits.connect or 0.0) + (limits.write or 0.0) + limits.read + body_bytes / _SLOWEST_UPLOAD
@@ -188,7 +190,7 @@ def client_timeout(settings: AdapterSettings, silence_s: float | None) -> httpx2
 
 
 def _certificates(settings: AdapterSettings) -> ssl.SSLContext:
-    """Return the context with the trusted certificates, or an empty one without encryption (reading takes 30 ms)."""
+    """Return a TLS context with the trusted certificates (read in 30 ms), or an empty one if nothing is encrypted."""
     import httpx2
 
     addresses = (settings.base_url, settings.chat_path, settings.models_path, settings.limits_path, settings.proxy)
@@ -197,13 +199,13 @@ def _certificates(settings: AdapterSettings) -> ssl.SSLContext:
 
 
 def import_transport() -> None:
-    """Import httpx2 and the modules it would import during the first request; takes 70 ms of CPU."""
+    """Import httpx2 and the modules that it would import during the first request; takes 70 ms of CPU."""
     for step in transport_steps():
         step()
 
 
 def transport_steps() -> Iterator[Callable[[], object]]:
-    """Yield the steps of `import_transport` in order, so that a host can do more urgent work in between."""
+    """Yield the steps of `import_transport` in order, so that a host can do more urgent work between them."""
     for name in ("anyio", "http.cookiejar", "importlib.resources"):  # half of the modules httpx2 imports
         yield partial(import_module, name)
     yield _import_httpx2
@@ -224,7 +226,7 @@ def _touch_anyio() -> None:
 
 
 def _tell_version() -> None:
-    """Tell httpx2 its version, which it would otherwise read from its metadata (`installed`)."""
+    """Tell httpx2 its own version, which it would otherwise read from its metadata (`installed`)."""
     edition = "" if "httpx2" in sys.modules else edition_of("httpx2")
     if edition:
         known = ModuleType("httpx2.__version__")
@@ -233,7 +235,7 @@ def _tell_version() -> None:
 
 
 def _common_headers(settings: AdapterSettings) -> dict[str, str]:
-    """Return the headers of every request, names in lower case."""
+    """Return the headers of every request, with lower-case names."""
     headers = {
         "accept": "application/json",
         "accept-encoding": ACCEPT_ENCODING,

@@ -1,6 +1,6 @@
 """Explains why an official client could not sign a request: no credentials, expired ones, or an unreachable source.
 
-The request was not sent. The error of the cloud's library is quoted, with a remedy.
+In each case, the request was not sent. The error of the cloud's library is quoted, with a remedy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PLACES = (
     *("AWS_ROLE_SESSION_NAME", "AWS_EC2_METADATA_DISABLED", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
     *("GOOGLE_APPLICATION_CREDENTIALS", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_TOKEN_CREDENTIALS"),
 )
-"""Variables that say where credentials are, but contain none; the model's commands do not receive them."""
+"""Variables that say where credentials are but contain none; the model's commands do not receive them."""
 
 
 def show_places(environ: Mapping[str, str]) -> None:
@@ -50,7 +50,7 @@ class CredentialsUnreachable(Exception):
 
 
 def is_about_credentials(error: Exception, client: str) -> bool:
-    """Return whether an exception of an official client for a cloud is about signing the request."""
+    """Return whether an exception from a cloud's official client is about signing the request."""
     library = type(error).__module__.partition(".")[0]
     return bool(client) and (library in _LIBRARIES or any(base.__name__ in _OWN_WORDS for base in type(error).__mro__))
 

@@ -1,11 +1,11 @@
-"""Tracks whether a request was delivered, which decides if it may be sent again.
+"""Tracks whether a request was delivered, which decides whether it may be sent again.
 
-A provider acts on, and bills, a request whose body it received completely; an incomplete body is refused or dropped. So
-a request counts as delivered once the last piece of its body was written to the connection. After that, a lost
-connection or a timeout means *perhaps processed*, and the request is repeated only if the user decides so.
+A provider acts on, and bills, a request whose body it received completely; an incomplete body is refused or dropped. A
+request therefore counts as delivered once the last chunk of its body has been written to the connection. After that, a
+lost connection or a timeout means *perhaps processed*, and the request is repeated only if the user decides so.
 
-The body itself detects this: the transport asks for another piece only after the last one is written. That
-applies to httpx2 and the official clients, HTTP/1.1 and HTTP/2, and through proxies, whose CONNECT has no body.
+The body itself detects this: the transport asks for another chunk only after the last one is written. That applies to
+httpx2 and the official clients, HTTP/1.1 and HTTP/2, and through proxies, whose CONNECT has no body.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 
 class NotDelivered(Exception):
-    """Raised if the endpoint did not get the whole request: no connection, or it was lost. `__cause__`: the reason."""
+    """Raised if the endpoint did not get the whole request because of the connection; `__cause__` is the reason."""
 
 
 class AnswerLost(Exception):
-    """Raised if the connection ended after the whole request but before its response; see `__cause__`."""
+    """Raised if the connection ended after the whole request was sent but before its response; see `__cause__`."""
 
 
 class Delivery:
-    """The delivery state of one request. `is_complete`: the endpoint may act on it."""
+    """The delivery state of one request. `is_complete`: the endpoint has the whole request and may act on it."""
 
     def __init__(self) -> None:
         self.is_complete = False
 
     def failure(self, error: Exception) -> Exception:
-        """Return the exception that describes the effect of a transport failure on the request; others unchanged.
+        """Return the exception that describes the effect of a transport failure on the request; others are unchanged.
 
-        It is one of `NotDelivered`, `AnswerLost`, and httpx2's `ReadTimeout`, which also means that it was delivered,
-        `ConnectTimeout`, `WriteTimeout` and `PoolTimeout`, which mean that it was not.
+        The result is `NotDelivered`, `AnswerLost`, or one of httpx2's: `ReadTimeout`, which also means that the request
+        was delivered, or `ConnectTimeout`, `WriteTimeout` and `PoolTimeout`, which mean that it was not.
         """
         import anyio
         import httpx2
@@ -65,7 +65,7 @@ _followed: ContextVar[Delivery | None] = ContextVar("followed_delivery", default
 
 @contextmanager
 def following(method: str) -> Iterator[Delivery]:
-    """Track the request that is sent inside the block, by any client; a GET may always be sent again."""
+    """Track the request that any client sends inside the block, except a GET, which may always be sent again."""
     delivery = Delivery()
     token = _followed.set(delivery if method == "POST" else None)
     try:
@@ -75,7 +75,7 @@ def following(method: str) -> Iterator[Delivery]:
 
 
 def report_deliveries(http: httpx2.AsyncClient) -> None:
-    """Make every request of this client notify the `following` block around it when it is delivered."""
+    """Make every request by this client notify the enclosing `following` block when it is delivered."""
     import httpx2
 
     class Followed(httpx2.AsyncByteStream):

@@ -1,6 +1,6 @@
 """Unwraps the body of a Bedrock reply: AWS event-stream frames → the server-sent events in them.
 
-Anthropic's client decodes the frames; their content is decoded like other Messages replies.
+Anthropic's client decodes the frames; their content is decoded like that of other Messages replies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KIND = "application/vnd.amazon.eventstream"
 
 
 def unwrap_frames(response: httpx2.Response) -> None:
-    """Replace a body of frames by one of server-sent events; any other body is unchanged."""
+    """Replace a body of frames with one of server-sent events; leave any other body unchanged."""
     import httpx2
 
     if _KIND not in response.headers.get("content-type", ""):

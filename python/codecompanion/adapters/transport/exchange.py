@@ -1,9 +1,9 @@
 """The interface between an adapter and the network: takes a rendered body and returns a response.
 
-No other code knows how the body is transported. httpx2 is the default (`client.py`). `transport = "sdk"` sends the body
-through the provider's own client (`sdk_exchange.py`), for endpoints whose requests must be signed or carry a token that
-only that client can create. Both send a request once, follow no redirects, limit time and size, and raise the errors of
-httpx2.
+No other code knows which transport sends the body. httpx2 is the default (`client.py`). `transport = "sdk"` sends the
+body through the provider's own client (`sdk_exchange.py`), for endpoints whose requests must be signed or carry a token
+that only that client can create. Both send a request once, follow no redirects, limit time and size, and raise the
+errors of httpx2.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Exchange(Protocol):
-    """Sends to one endpoint, once per request, without following redirects."""
+    """Sends requests to one endpoint, each once and without following redirects."""
 
     async def send(
         self,
@@ -33,9 +33,9 @@ class Exchange(Protocol):
         content: Sequence[bytes] | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
-        """Send one request and return its response; with `stream`, before its body is read. `accepts` limits it.
+        """Send one request and return its response; with `stream`, before its body is read.
 
-        `content` is the request's body, in chunks.
+        `content` is the request's body, in chunks; `accepts` limits the size of the response's body.
 
         Raises: NotDelivered, AnswerLost, httpx2.TimeoutException: as in `Delivery.failure`. NoCredentials: the
         provider's client could not sign the request, which was not sent. httpx2.HTTPStatusError: the endpoint rejected
@@ -49,7 +49,7 @@ class Exchange(Protocol):
         ...
 
     def forget_credentials(self) -> None:
-        """Find credentials again before the next request, because the endpoint refused them."""
+        """Look up the credentials again before the next request, because the endpoint refused them."""
         ...
 
     async def aclose(self) -> None:

@@ -1,6 +1,6 @@
-"""Creates the official client of an entry: OpenAI's or Anthropic's own, or theirs for a cloud.
+"""Creates the official client of an entry: OpenAI's or Anthropic's own, or their client for a cloud.
 
-A cloud's own library finds its credentials where the cloud's own tools do: an AWS profile, Google's application default
+A cloud's own library looks for credentials where the cloud's own tools do: an AWS profile, Google's application default
 credentials, Entra ID. Only values that exist in the user's environment, but not in the host's, are passed on to the
 library. Nothing is stored or logged here.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _NO_KEY = "set-by-the-request"
-"""Placeholder for the key that the clients require; the entry's own key is a header of each request."""
+"""Placeholder for the key that the clients require; the actual key is a header of each request."""
 _ENTRA_SCOPES = {
     ".azure.us": "https://cognitiveservices.azure.us/.default",
     ".azure.cn": "https://cognitiveservices.azure.cn/.default",
@@ -52,7 +52,7 @@ def _anthropic(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Map
 
 
 def _aws_credentials(settings: AdapterSettings, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the AWS credentials in the user's environment, which the host process lacks; {} if there are none.
+    """Return the AWS credentials in the user's environment, which the host process lacks, or {} if there are none.
 
     As in AWS's libraries, a profile that the entry names takes precedence over the environment.
     """
@@ -71,9 +71,9 @@ def _aws_credentials(settings: AdapterSettings, environ: Mapping[str, str]) -> d
 
 
 def _with_fields(client: type[Any], version: str) -> type[Any]:
-    """Return a client class that sends rendered bodies, for clients that build path and body from fields.
+    """Return a subclass that sends rendered bodies, for clients that build path and body from fields.
 
-    Such a client copies and encodes the fields; for a large body in a thread, to keep the event loop free.
+    Such a client copies and encodes the fields; for a large body, this runs in a thread to keep the event loop free.
     """
 
     class WithFields(client):  # type: ignore[misc]
@@ -154,7 +154,7 @@ def _foundry(settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mappi
 
 
 def _entra_tokens(scope: str, environ: Mapping[str, str]) -> Callable[[], Awaitable[str]]:
-    """Return a function that gets an Entra ID token for each request, from azure-identity, which caches them."""
+    """Return a function that gets an Entra ID token for each request from azure-identity, which caches tokens."""
     from azure.identity import ClientSecretCredential, DefaultAzureCredential, get_bearer_token_provider
 
     account = [environ.get(name, "") for name in ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")]

@@ -2,7 +2,7 @@
 
 The client adds the cloud's requirements: a signature, a token, a path that contains the model. Plain endpoints get the
 body byte for byte; Bedrock and Vertex get the fields without `model`, which their clients move into the path. The
-underlying connection is the one `client.py` creates, so limits, proxies and certificates do not differ. The response is
+underlying connection is created by `client.py`, so limits, proxies and certificates do not differ. The response is
 returned before its body is read, for our own decoders.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class SdkExchange:
-    """Sends to one endpoint through an official client (`exchange.Exchange`)."""
+    """Sends requests to one endpoint through an official client (`exchange.Exchange`)."""
 
     def __init__(self, settings: AdapterSettings, http: httpx2.AsyncClient, environ: Mapping[str, str]) -> None:
         self._settings, self._http, self._environ = settings, http, environ
@@ -53,7 +53,7 @@ class SdkExchange:
         return f"SdkExchange({self._settings.name!r})"
 
     def forget_credentials(self) -> None:
-        """Create a client that finds credentials again before the next request."""
+        """Discard the client, so that a new one looks up the credentials before the next request."""
         self._client = None
 
     def secrets(self) -> frozenset[str]:
@@ -124,7 +124,7 @@ class SdkExchange:
         return posted
 
     def _plain_failure(self, error: Exception) -> Exception:
-        """Convert a failure to its equivalent without an SDK."""
+        """Convert an SDK exception to the one that httpx2 would raise."""
         import httpx2
 
         response = getattr(error, "response", None)
@@ -155,8 +155,8 @@ async def _bound_error(response: httpx2.Response) -> None:
 def _left_out(settings: AdapterSettings) -> dict[str, Any]:
     """Return the headers that the provider's own client must not add.
 
-    The key is the entry's own, sent as a header of each request; the environment's OpenAI account is sent
-    only to OpenAI.
+    The key is the entry's own key, sent as a header of each request; the environment's OpenAI account is sent only to
+    OpenAI.
     """
     names, variable = ["authorization"], "OPENAI_CUSTOM_HEADERS"
     left_out: Any

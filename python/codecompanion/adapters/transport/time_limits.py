@@ -1,10 +1,10 @@
 """Time limits for a silent endpoint (lesson 18).
 
-Silence may mean work: a local server reads a long prompt for many minutes, a model reasons without output. So a server
-on this machine has no limit (the status line counts, and a key cancels), one on a private network half an hour, others
-ten minutes plus more for a long prompt. Keep-alives show that the server is alive, not that a reply will come: they
-extend the wait to an hour. A reply that makes progress has no limit. A configured limit applies unchanged to every
-endpoint.
+Silence may mean work: a local server reads a long prompt for many minutes, or a model reasons without output. A server
+on this machine therefore has no limit (the status line shows the elapsed time, and a key cancels), a server on a
+private network half an hour, and any other ten minutes plus more for a long prompt. Keep-alives show that the server is
+alive, not that a reply will come: they extend the wait to an hour. A reply that makes progress has no limit. A
+configured limit applies unchanged to every endpoint.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from codecompanion.formats.byte_limits import KEEP_ALIVE_S
 
 Place = Literal["loopback", "private", "public"]
 ANSWER_LIMIT_S = 30.0
-"""Time limit in seconds for requests without a long wait: a list of models, a count."""
+"""Time limit in seconds for requests without a long wait: a list of models, a token count."""
 PRIVATE_SILENCE_S = 1_800.0
 PUBLIC_SILENCE_S = 600.0
 BYTES_READ_IN_A_SECOND = 10_000
@@ -26,7 +26,7 @@ BYTES_READ_IN_A_SECOND = 10_000
 
 
 def max_silence_s(settings: AdapterSettings, body_bytes: int) -> float | None:
-    """Return the maximum seconds of silence after a request of that size, None = unlimited."""
+    """Return the maximum seconds of silence after a request of this size, or None for no limit."""
     if settings.idle_timeout_s:
         return settings.idle_timeout_s
     match place_of(settings.base_url):
@@ -39,14 +39,14 @@ def max_silence_s(settings: AdapterSettings, body_bytes: int) -> float | None:
 
 
 def max_keep_alive_s(settings: AdapterSettings) -> float | None:
-    """Return the maximum seconds of keep-alives without a piece of the reply, None = unlimited."""
+    """Return the maximum seconds of keep-alives without new output, or None for no limit."""
     if settings.idle_timeout_s:
         return settings.idle_timeout_s
     return None if is_loopback(settings.base_url) else KEEP_ALIVE_S
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether the address is on this machine."""
+    """Return whether the URL is on this machine."""
     return place_of(address) == "loopback"
 
 
@@ -56,9 +56,9 @@ def is_own_server(settings: AdapterSettings) -> bool:
 
 
 def names_no_server(settings: AdapterSettings) -> bool:
-    """Return whether an entry is for a server on the user's machine or network but does not say which.
+    """Return whether an entry is for a server on the user's machine or network but does not name the server software.
 
-    Its context windows can then only be in the list of models.
+    The context windows can then only be in the list of models.
     """
     says_where = settings.limits_path not in ("", settings.models_path)
     is_named = settings.kind != "openai_compatible" or settings.local_server or says_where
@@ -66,7 +66,7 @@ def names_no_server(settings: AdapterSettings) -> bool:
 
 
 def place_of(address: str) -> Place:
-    """Return the location of an address; an invalid one counts as public."""
+    """Return the location of a URL's host; an invalid URL counts as public."""
     try:
         host = (urlsplit(address).hostname or "").rstrip(".")
     except ValueError:

@@ -13,7 +13,7 @@ from codecompanion.store.audit import read_audit
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "audit", help="print the tools and commands that ran, where, and under which grant"
     )

@@ -1,7 +1,7 @@
 """`classify`: decide whether a question is about the project, its topics and its type (`:help codecompanion-cli`).
 
-A stable contract (R-204 … R-212). Nothing is requested over the network: the project's index decides (without an index,
-the words), or a model's replies that are included in a job (`reply`, `type_reply`).
+A stable contract (R-204 … R-212). The network is not used: the project's index decides (without an index, the words of
+the question), or a model's replies that are included in a job (`reply`, `type_reply`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ A_JOB = '{"text": "…"}'
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of `--jobs`: a question, and a model's replies about it, if any."""
+    """One line of `--jobs`: a question, and a model's replies about it, if there are any."""
 
     text: Any
     root: str | None = None
@@ -40,7 +40,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "classify", help="say whether a question is about the project, and what kind of question it is"
     )
@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Run the sub-command; returns the exit status. Bad input raises before anything is printed."""
+    """Run the subcommand and return the exit status. Bad input raises before anything is printed."""
     with asyncio.Runner() as runner:
         projects = _Projects(runner, arguments)
         try:
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 class _Projects:
-    """The open projects of the questions."""
+    """The open projects that the questions are about."""
 
     def __init__(self, runner: asyncio.Runner, given: argparse.Namespace) -> None:
         self._runner, self._given, self._indexes = runner, given, CommandIndexes()
@@ -100,7 +100,7 @@ class _Projects:
 
 
 def as_json(classification: Classification, types: QuestionTypes) -> dict[str, Any]:
-    """Return a classification under the document's names."""
+    """Return a classification with the field names of the document."""
     return {
         "isCodebaseRelated": classification.is_codebase_related,
         "categories": list(classification.categories),
@@ -114,7 +114,7 @@ def as_json(classification: Classification, types: QuestionTypes) -> dict[str, A
 
 
 def _of_index(classification: Classification) -> dict[str, Any]:
-    """Return the fields that only an index provides: the likelihood that it is about the project, and breadth."""
+    """Return the fields that require an index: the likelihood that the question is about the project, and breadth."""
     if classification.likelihood is None:
         return {}
     return {"likelihood": round(classification.likelihood, 3), "isBroad": classification.is_broad}

@@ -1,7 +1,7 @@
 """`context`: prepare the next request of a transcript once and print the result (`:help codecompanion-cli`).
 
-A stable contract: outside tests call it. `--jobs` prints one answer per line, in order; the answer to an unreadable job
-is `{"error": …}`, and the exit status is then 2.
+A stable contract, used by external tests. `--jobs` prints one answer per line, in order; the answer to an unreadable
+job is `{"error": …}`, and the exit status is then 2.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from codecompanion.session.compaction.summarise import ask_summary, summary_requ
 from codecompanion.session.history.titles import title_of
 
 NO_WINDOW_LIMIT = 1 << 40
-"""The context window of a summariser that is not a model, into which everything fits."""
+"""Context window of a summariser that is not a model, large enough for any text."""
 
 SUMMARY_SILENCE_S = 120.0
 
@@ -65,14 +65,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of `--jobs`. Options that are missing or null come from the command line."""
+    """One line of `--jobs`. Missing or null options are taken from the command line."""
 
     messages: list[Any]
     options: dict[str, Any] | None = None
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "context", help="prepare the next request of a transcript and print it as JSON"
     )
@@ -91,7 +91,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Run the sub-command; returns the exit status. Bad input raises before anything is printed."""
+    """Run the subcommand and return the exit status. Bad input raises before anything is printed."""
     options = Options(
         policy=arguments.policy,
         strict=arguments.strict,
@@ -122,7 +122,7 @@ def _policy(options: Options) -> Policy:
 
 
 def _check(options: Options) -> None:
-    """Raise an error for options with which no transcript can be prepared."""
+    """Raise an error if no transcript can be prepared with these options."""
     _policy(options)
     if options.window is not None and options.window < 1:
         raise InputError(f"window is {options.window}; expected 1 or more tokens")
@@ -242,7 +242,7 @@ def _env(options: Options, window: int, counter: MessageCounter, chat: Messages,
 
 
 def _answerer(options: Options, configured: SummaryAdapter) -> Callable[[Ask], SummaryReply]:
-    """Return the summariser: the scripted reply, `--adapter`, `compaction.adapter`, or the offline one."""
+    """Return the summariser: the scripted reply, `--adapter`, `compaction.adapter`, or the offline summariser."""
     if options.summary_error is not None:
         return lambda ask: SummaryReply(error=options.summary_error or "the summariser failed")
     if options.summary is not None:

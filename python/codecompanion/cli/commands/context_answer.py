@@ -23,7 +23,7 @@ def write_answer(
 ) -> dict[str, Any]:
     """Return the documented JSON object; `name` is the policy as requested.
 
-    The messages are those of the request: text that shaping left out of only this request is a placeholder (R-338).
+    The messages are those of the request: text that shaping omitted from this request alone is a placeholder (R-338).
     """
     before, after = env.measure(transcript.messages).tokens, shaped.measure.tokens
     changed = prepared.changed
@@ -64,7 +64,7 @@ def _too_large(tokens: int, env: Env) -> Iterable[Mapping[str, Any]]:
 
 
 def _shaping(shaped: Shaped) -> Iterable[Mapping[str, Any]]:
-    """Yield an event for text left out of only this request."""
+    """Yield an event if shaping omitted text from this request alone."""
     if shaped.pruned:
         sizes = {"tokens_before": shaped.raw.tokens, "tokens_after": shaped.measure.tokens}
         yield {"type": "request_shaped", "pruned": shaped.pruned, **sizes}
@@ -73,8 +73,8 @@ def _shaping(shaped: Shaped) -> Iterable[Mapping[str, Any]]:
 def _written(transcript: Transcript, messages: Messages) -> list[dict[str, Any]]:
     """Return the messages as objects; an unchanged message is written exactly as it was read (R-511).
 
-    Unchanged messages keep their cycle; changed and inserted messages have their own, so that a summary shows which
-    cycles have passed.
+    Unchanged messages keep their cycle; changed and inserted messages have a cycle of their own, so that a summary
+    shows which cycles have passed.
     """
     read = {message.id: message for message in transcript.messages}
     return [

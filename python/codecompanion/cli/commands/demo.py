@@ -1,6 +1,6 @@
-"""`demo`: show the plugin's main purpose with a recorded tool-using session in a real headless Neovim.
+"""`demo`: show the plugin's main purpose with a recorded tool-using session in an actual headless Neovim.
 
-The session and its player are in `tools/demo` of the repository: the command works only in a checkout of the plugin.
+The session and its player are in `tools/demo` of the repository, so the command works only in a checkout of the plugin.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).resolve().parents[4]
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "demo", help="play a recorded session in a headless Neovim and show what was edited and compacted"
     )
@@ -34,11 +34,11 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Play the session and print the report; returns the exit status.
+    """Play the session, print the report and return the exit status.
 
     Raises:
         InputError: the transcript cannot be read, or has no message to send.
-        CodeCompanionError: there is no checkout or no Neovim, or it failed.
+        CodeCompanionError: there is no checkout or no Neovim, or Neovim failed.
     """
     if not (CHECKOUT / "tools" / "demo" / "play.py").exists():
         raise CodeCompanionError("the demo plays in a checkout of the plugin, not in an installed package: clone it")

@@ -1,4 +1,4 @@
-"""`doctor`: check the Python side, without Neovim."""
+"""`doctor`: check the Python installation, without Neovim."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from codecompanion.errors import StoreError
 from codecompanion.store.opening import open_store
 
 NOT_IMPORTED = frozenset({"codecompanion.tools.sandbox.inside.launcher"})
-"""Modules that are separate programs, which would change the process that imports them."""
+"""Modules that are separate programs: importing them would change the current process."""
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser("doctor", help="check Python, packages and the chat history")
     parser.set_defaults(run=run)
 
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def import_all() -> Finding:
-    """Import every module, because a damaged installation would otherwise show only when a module is first used."""
+    """Import every module, because a damaged installation would otherwise show up only when a module is first used."""
     imported, broken = 0, []
     for found in pkgutil.walk_packages(codecompanion.__path__, "codecompanion.", onerror=lambda name: None):
         if found.name in NOT_IMPORTED or found.name.endswith(".__main__"):

@@ -1,6 +1,6 @@
 """`fim`: print the prompt that a code model would receive for a position in a file (`:help codecompanion-cli`).
 
-A stable contract: outside tests call it. Without `root` it is exactly the document's prompt (R-256 … R-261).
+A stable contract, used by external tests. Without `root`, the output is exactly the document's prompt (R-256 … R-261).
 """
 
 from __future__ import annotations
@@ -35,18 +35,22 @@ from codecompanion.workspace.syntax.parse import parse
 
 A_JOB = '{"model": …, "path": …, "text": …, "line": 0, "column": 0, "options": {…}}'
 MAX_PARSED_CHARS = 500_000
-"""Maximum characters to parse: a grammar takes 0.2 s and 18 MB for 100,000."""
+"""Maximum number of characters to parse: a grammar takes 0.2 s and 18 MB for 100,000."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`root`: the project that provides knowledge. `family`: the model's family; "" or null = derived from its name."""
+    """The options of one prompt.
+
+    `root`: the project that provides context. `family`: the model's family; if "" or null, it is derived from the
+    model's name.
+    """
 
     root: str | None = None
     family: str | None = None
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One line of `--jobs`. `line` and `column` are 0-based, `column` in bytes of UTF-8."""
+    """One line of `--jobs`. `line` and `column` are 0-based; `column` counts UTF-8 bytes."""
 
     model: str
     path: str
@@ -57,7 +61,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "fim", help="print the prompt of a code model for positions in files, as JSON"
     )
@@ -67,7 +71,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Run the sub-command; returns the exit status."""
+    """Run the subcommand and return the exit status."""
     return answer_jobs("fim", arguments.file, Job, A_JOB, _answer, out)
 
 
@@ -90,7 +94,7 @@ def _answer(job: Job) -> dict[str, Any]:
 def _parsed_imports(job: Job) -> tuple[ImportStatement, ...] | None:
     """Return the imports that a grammar finds (R-257), or None without a grammar or for Python, which has a parser.
 
-    Also None for a huge file, whose imports are found by their form.
+    Also return None for a huge file, whose imports are found by pattern.
     """
     language = language_of(job.path)
     if language in ("", "python") or len(job.text) > MAX_PARSED_CHARS:
@@ -100,7 +104,7 @@ def _parsed_imports(job: Job) -> tuple[ImportStatement, ...] | None:
 
 @cache
 def _project(root: str) -> ProjectReader:
-    """Return the project in a folder; its index is updated from the disk once."""
+    """Return the project in a folder; its index is updated once from the files on disk."""
     folder = existing_folder(root, "options.root").resolve()
     path = index_path(cache_dir(), folder)
     try_to_update_index(folder, path, Choice())
@@ -108,7 +112,7 @@ def _project(root: str) -> ProjectReader:
 
 
 def _path_in(root: Path, path: str) -> str:
-    """Return the path of the job's file relative to the root; a name outside the root stays unchanged."""
+    """Return the path of the job's file relative to the root; a path outside the root is unchanged."""
     if "\0" in path:
         raise InputError("path: it contains a NUL character")
     try:

@@ -1,7 +1,7 @@
 """`gather`: print the code that would be sent with a question, and why (`:help codecompanion-cli`; R-201 … R-253).
 
-A stable contract. Nothing is sent anywhere; only an embedder named by `--embed` uses the network. The project's index
-is updated first; without a usable index, the files are searched as text.
+A stable contract. No code is sent anywhere, except to an embedder named by `--embed`. The project's index is updated
+first; without a usable index, the files are searched as text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ A_JOB = (
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of one question; options that a job omits, or sets to null, come from the command line."""
+    """The options of one question; missing or null options are taken from the command line."""
 
     root: str | None = None
     files: tuple[str, ...] | None = None
@@ -63,7 +63,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "gather", help="find the code that would be sent with a question, and explain why"
     )
@@ -84,7 +84,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Run the sub-command; returns the exit status. Bad input raises before anything is printed."""
+    """Run the subcommand and return the exit status. Bad input raises before anything is printed."""
     with asyncio.Runner() as runner:
         projects = _Projects(runner, arguments)
         try:
@@ -143,7 +143,7 @@ class _Projects:
 
 
 def as_answer(gathered: Gathered) -> dict[str, Any]:
-    """Return the gathered code under the contract's names; `notes` and `failed` list missing parts with reasons."""
+    """Return the gathered code with the contract's field names; `notes` and `failed` explain missing parts."""
     return {
         "classification": as_json(gathered.classification, gathered.types),
         "terms": list(gathered.terms),
@@ -158,7 +158,7 @@ def as_answer(gathered: Gathered) -> dict[str, Any]:
 
 
 def _why_no_text(gathered: Gathered) -> list[str]:
-    """Return a sentence if the message would be sent without code."""
+    """Return an explanatory sentence if the message would be sent without code, else []."""
     if gathered.text:
         return []
     if gathered.found or gathered.beside:

@@ -1,6 +1,7 @@
 """`import --from … FILE`: print another program's session in the transcript format (`:help codecompanion-cli`).
 
-A stable contract. Our own reader reads the output back before it is printed, so that every other command accepts it.
+A stable contract. The plugin's own reader reads the output back before it is printed, so that every other command
+accepts it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ READERS: dict[str, Callable[..., list[dict[str, Any]]]] = {
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "import", help="print another program's session in the transcript format"
     )
@@ -41,7 +42,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Run the sub-command; returns the exit status. Unreadable parts are counted and named on stderr.
+    """Run the subcommand and return the exit status. Unreadable parts are counted and listed on stderr.
 
     Raises:
         InputError: the file cannot be read; nothing was printed.

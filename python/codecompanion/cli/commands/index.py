@@ -1,8 +1,8 @@
 """`index`: bring the code index of a project up to date (`:help codecompanion-cli`).
 
-A stable contract: outside tests call it. Prints one JSON object: `files`, `chunks`, `symbols`, `vectors`, `seconds`,
-`bytes`; on standard error, files that are skipped for reasons other than their names. The editor uses the same index
-for the folder. `--embed` makes the missing vectors; the exit status is 1 if that was not finished.
+A stable contract, used by external tests. Prints one JSON object: `files`, `chunks`, `symbols`, `vectors`, `seconds`,
+`bytes`; on standard error, it lists files that are skipped for reasons other than their names. The editor uses the same
+index for the folder. `--embed` computes the missing vectors; the exit status is 1 if that was not finished.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from codecompanion.workspace.project_files import Choice
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser = commands.add_parser("index", help="build or update the code index of a project")
     parser.add_argument("--root", metavar="DIR", default=".", help="the project's folder (default: this one)")
     parser.add_argument("--rebuild", action="store_true", help="from scratch")
@@ -37,7 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Run the sub-command; returns the exit status.
+    """Run the subcommand and return the exit status.
 
     Raises:
         InputError: the folder does not exist, or the SPEC of the vectors is invalid.
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 async def _embed(vectors: CommandVectors, spec: str, root: Path, path: Path) -> bool:
-    """Compute the missing vectors; return whether every code chunk has been embedded."""
+    """Compute the missing vectors; return whether all code chunks have been embedded."""
     try:
         run = await vectors.fill(spec, root, path, Choice())
         return not (run.why or run.is_busy)

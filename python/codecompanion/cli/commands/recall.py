@@ -1,4 +1,4 @@
-"""`recall`: find the messages of a transcript that answer a question (`:help codecompanion-cli`; R-516).
+"""`recall`: find the messages in a transcript that answer a question (`:help codecompanion-cli`; R-516).
 
 The ranking is the same as for the `recall` tool, `:CodeCompanionRecall` and `sessions search`. `--jobs` is a stable
 contract: one answer per line, in order; the answer to an unreadable job is `{"error": …}`, and the exit status is then
@@ -38,7 +38,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "recall", help="find the messages of a transcript that answer a question, best first"
     )
@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Run the sub-command; returns the exit status. Bad input raises before anything is printed."""
+    """Run the subcommand and return the exit status. Bad input raises before anything is printed."""
     words = " ".join(arguments.words)
     if arguments.jobs:
         if words:
@@ -97,7 +97,7 @@ def _job(line: bytes, where: str) -> Job:
 
 
 def _answer(job: Job, where: str) -> list[list[int]]:
-    """Return the positions of the matches of each query, best first; [] for a query without words."""
+    """Return the positions of the matches for each query, best first; [] for a query without words."""
     messages = read_objects(job.messages, f"{where}: messages").messages
     with contextlib.closing(ChatIndex(messages)) as index:
         return [index.find(query, MAX_RESULTS) for query in job.queries]

@@ -1,10 +1,10 @@
 """`replay`: compare the cost of recorded sessions under each policy (`:help codecompanion-cli`). A stable contract.
 
 `--json` prints one object: `{"window", "cache", "files": [{"file", "policies": […]}], "total": [{"policy", "requests",
-"prompt_tokens", "peak", "edits", "compactions", "cost", "relative_cost", "faults", "text_edits", …}]}`; the first entry
-of each list is `"(none)"`, no management, to which all relative costs refer. They compare `compared_requests`, the
-requests that fit the window even without management: a request that could not have been sent does not count as saved.
-`--html FILE` also writes the result as a page with charts.
+"prompt_tokens", "peak", "edits", "compactions", "cost", "relative_cost", "faults", "text_edits", …}]}`. The first entry
+of each list is `"(none)"`, without context management, to which all relative costs refer. They compare
+`compared_requests`, the requests that fit the window even without management: a request that could not have been sent
+does not count as saved. `--html FILE` also writes the result as a page with charts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROW = "{:<16} {:>8} {:>14} {:>9} {:>6} {:>11} {:>7} {:>14}"
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "replay", help="walk recorded sessions under each policy: tokens, edits, compactions, cost, faults"
     )
@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Run the sub-command; returns the exit status. Bad input raises before anything is printed."""
+    """Run the subcommand and return the exit status. Bad input raises before anything is printed."""
     if arguments.window < 1:
         raise InputError(f"--window {arguments.window}: expected 1 or more tokens")
     chosen = [load_policy(name) for name in dict.fromkeys(arguments.policy or policy_names())]
@@ -100,7 +100,7 @@ def _write_page(
     walks: Sequence[Sequence[Sequence[Figures]]],
     totals: Sequence[Figures],
 ) -> None:
-    """Write the page.
+    """Write the HTML page.
 
     Raises:
         InputError: the file cannot be written.
@@ -117,13 +117,13 @@ def _write_page(
 
 
 def _options(arguments: argparse.Namespace, policies: Sequence[str]) -> list[str]:
-    """Return the command-line options that produce the same page again."""
+    """Return the command-line options that reproduce the page."""
     named = [part for name in policies for part in ("--policy", name)] if arguments.policy else []
     return [*named, "--window", str(arguments.window), "--cache", arguments.cache, "--html", str(arguments.html)]
 
 
 def describe(labels: Sequence[str], figures: Sequence[Figures]) -> list[dict[str, Any]]:
-    """Return the figures as objects; the first is the reference for the costs."""
+    """Return the figures as objects; the first object is the reference for relative costs."""
     return [
         {
             "policy": label,
@@ -149,7 +149,7 @@ def describe(labels: Sequence[str], figures: Sequence[Figures]) -> list[dict[str
 def print_table(
     labels: Sequence[str], totals: Sequence[Figures], files: int, window: int, cache: CacheKind, out: TextIO
 ) -> None:
-    """Print one row per policy, and the meaning of the columns."""
+    """Print one row per policy, followed by the meaning of the columns."""
     print(ROW.format(*HEADINGS), file=out)
     for label, row in zip(labels, totals, strict=True):
         faults = f"{row.faults} of {row.text_edits}" if row.text_edits else "-"

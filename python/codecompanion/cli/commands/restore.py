@@ -1,6 +1,6 @@
-"""`sessions restore`: restore a chat from its checkpoint files, without Neovim and the database (R-473, R-478).
+"""`sessions restore`: restore a chat from its checkpoint files, without Neovim or the database (R-473, R-478).
 
-It changes nothing: it prints the conversation in the transcript format, and its source on stderr.
+The command is read-only: it prints the conversation in the transcript format, and its source on stderr.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def add_restore(actions: Any) -> None:
 
 
 def state_dir() -> Path:
-    """Return the folder for Neovim's state (`stdpath("state")`), with our subfolder."""
+    """Return the plugin's subfolder of Neovim's state folder (`stdpath("state")`)."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return base / os.environ.get("NVIM_APPNAME", "nvim") / "codecompanion"
 
 
 def restore(arguments: argparse.Namespace, data_dir: Path, out: TextIO) -> int:
-    """Print the conversation, or the list of chats that can be restored; returns the exit status.
+    """Print the conversation, or the list of chats that can be restored, and return the exit status.
 
     Raises:
         InputError: there are no checkpoints, or none for this chat.
@@ -65,12 +65,12 @@ def restore(arguments: argparse.Namespace, data_dir: Path, out: TextIO) -> int:
 
 
 def in_column(messages: int) -> str:
-    """Return a number of messages for a list, padded to a fixed width."""
+    """Return a message count with its noun, padded to a fixed width for a list."""
     return f"{messages:5} {'message' if messages == 1 else 'messages':8}"
 
 
 def _events(data_dir: Path, chat: str) -> list[LogEvent]:
-    """Return the chat's log as a last resort; empty if the database is missing or cannot be read."""
+    """Return the chat's log as a last resort, or an empty log if the database is missing or cannot be read."""
     if not (data_dir / "sessions.db").exists():
         return []
     try:

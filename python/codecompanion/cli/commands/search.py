@@ -1,7 +1,7 @@
-"""`search`: find the code of a project that a question is about (`:help codecompanion-cli`; R-227 … R-238).
+"""`search`: find the code in a project that a question is about (`:help codecompanion-cli`; R-227 … R-238).
 
-A stable contract: outside tests call it. The index of the project, which the editor uses too, is updated first. `ms` is
-the time of the search itself.
+A stable contract, used by external tests. The project's index, which the editor uses too, is updated first. `ms` is the
+time taken by the search itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ A_JOB = (
 TIERS: tuple[WantedTier, ...] = ("auto", "hybrid", "fts", "vector", "terms")
 
 _BY_WORDS: tuple[WantedTier, ...] = ("fts", "terms")
-"""Tiers without vectors: vectors are made and searched only if these find nothing and the cascade continues (R-227)."""
+"""Tiers without vectors: vectors are computed and searched only if these find nothing and the cascade continues
+(R-227).
+"""
 
 
 _TOP_K_HELP = (
@@ -45,7 +47,7 @@ _TOP_K_HELP = (
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Overrides of the command's arguments. `top_k` is clamped to 1..50 (R-228)."""
+    """Options that override the command's arguments. `top_k` is clamped to 1..50 (R-228)."""
 
     root: str | None = None
     tier: WantedTier | None = None
@@ -66,7 +68,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "search", help="find the code of a project for a question, as JSON"
     )
@@ -82,7 +84,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Run the sub-command; returns the exit status.
+    """Run the subcommand and return the exit status.
 
     Raises:
         InputError: the folder does not exist, or there is nothing to search for.
@@ -100,7 +102,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 class _Searches:
-    """The projects searched so far, each with its index open; jobs may name others than the arguments."""
+    """The projects searched so far, each with an open index; jobs may name projects other than the command's."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
@@ -120,7 +122,7 @@ class _Searches:
         """Return the answer to a job.
 
         Raises:
-            InputError: the folder does not exist, it is not a project, or the SPEC of the vectors is invalid.
+            InputError: the folder does not exist or is not a project, or the SPEC of the vectors is invalid.
         """
         options = options_of(job.options, self._arguments)
         spec, tier = options.embed, options.tier or "auto"
@@ -148,7 +150,7 @@ class _Searches:
 
 
 def _asked(options: Options, tier: WantedTier, name: PipelineName) -> SearchOptions:
-    """Return the search options of a job's pipeline; a plain tier is one of the document's."""
+    """Return the search options for a job's pipeline; a tier other than `auto` requires the document's pipeline."""
     pipeline = load_pipeline(name)
     cascade = pipeline.find(SearchCascade)
     if tier != "auto" and cascade is None:

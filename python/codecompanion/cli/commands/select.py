@@ -1,9 +1,9 @@
 """`select`: choose the snippets of given files that fit a budget, as the document does (`:help codecompanion-cli`).
 
-A stable contract (R-219, R-243 … R-251): it reads only the job, no disk and no index. The files of a job are the search
-results: those that contain a term, or under `ranked` their definitions that contain one. The stages after the search
-are those of a chat (`choose`). The answer has the selection under its own name, as from `gather`, and also its fields
-at the top level beside the code as text, as in the document's `ContextSelectionResult`.
+A stable contract (R-219, R-243 … R-251): the command reads only the job, not the disk or an index. The files of a job
+are the search results: the files that contain a term or, under `ranked`, their definitions that contain a term. The
+stages after the search are the same as in a chat (`choose`). The answer has the selection under its own name, as from
+`gather`, and also its fields at the top level beside the code as text, as in the document's `ContextSelectionResult`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ A_JOB = '{"question": "…", "model": "…" or "budget": N, "files": [{"path", "
 
 
 class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file; `selected`: the user chose it."""
+    """A file; `selected` is true if the user chose it."""
 
     path: str
     content: str
@@ -42,7 +42,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of `--jobs`. A budget takes precedence over the model's; without either, the default applies."""
+    """One line of `--jobs`. `budget` takes precedence over the model's budget; without either, the default applies."""
 
     question: str
     files: list[File] = []
@@ -53,7 +53,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "select", help="choose the snippets of given files that fit into a budget"
     )
@@ -64,7 +64,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Run the sub-command; returns the exit status."""
+    """Run the subcommand and return the exit status."""
     return answer_jobs("select", arguments.file, Job, A_JOB, lambda job: _answer(job, arguments), out)
 
 
@@ -93,7 +93,7 @@ class _Code:
 
 
 def _found(files: Sequence[File], terms: Sequence[str], pipeline: GatherPipeline) -> list[Snippet]:
-    """Return the files the user chose, and the results of a search for the terms in the others."""
+    """Return the files that the user chose, and the results of a search for the terms in the others."""
     found = [whole_file(file.path, file.content) for file in files if file.selected]
     others = [file for file in files if not file.selected]
     structures = pipeline.find(TakeStructures)
@@ -116,7 +116,7 @@ def _has_elements(text: str, structures: TakeStructures) -> bool:
 
 
 def selection_as_json(selection: Selection) -> dict[str, Any]:
-    """Return a selection under the document's names (R-249)."""
+    """Return a selection with the field names of the document (R-249)."""
     return {
         "snippets": [
             {

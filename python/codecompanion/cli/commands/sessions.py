@@ -1,4 +1,4 @@
-"""`sessions list|show|export|search|restore|rename|delete`: handle stored chats (`:help codecompanion-cli`)."""
+"""`sessions list|show|export|search|restore|rename|delete`: manage stored chats (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from codecompanion.store.store import Store
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser("sessions", help="list, show, export or search stored chats")
     parser.add_argument("--data-dir", type=Path, default=None, help="folder of sessions.db (default: Neovim's)")
     actions = parser.add_subparsers(required=True, metavar="list|show|export|search|restore|rename|delete")
@@ -71,13 +71,13 @@ def add_parser(commands: Any) -> None:
 
 
 def data_dir() -> Path:
-    """Return the folder for Neovim's data (`stdpath("data")`), with our subfolder."""
+    """Return the plugin's subfolder of Neovim's data folder (`stdpath("data")`)."""
     base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
     return base / os.environ.get("NVIM_APPNAME", "nvim") / "codecompanion"
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Run the sub-command; returns the exit status.
+    """Run the subcommand and return the exit status.
 
     Raises:
         InputError: the store or the chat does not exist.
@@ -120,7 +120,7 @@ def _list(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def _find_chat(store: Store, wanted: str) -> str:
-    """Return the id that begins with `wanted`."""
+    """Return the chat id that begins with `wanted`."""
     found = [info.id for info in store.list_sessions(limit=1_000_000) if info.id.startswith(wanted)]
     exact = [chat for chat in found if chat == wanted] or found
     if len(exact) > 1:

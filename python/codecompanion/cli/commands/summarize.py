@@ -14,7 +14,7 @@ MAX_TOKENS = 4000
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command to the command line."""
+    """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser("summarize", help="summarise a transcript without a model")
     parser.add_argument(
         "--max-tokens",
@@ -28,7 +28,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Run the sub-command; returns the exit status.
+    """Run the subcommand and return the exit status.
 
     Raises:
         InputError: the file cannot be read, or the length is invalid.

@@ -1,1 +1,1 @@
-"""Readers of other programs' transcripts: each returns message objects of our format (`:help codecompanion-cli`)."""
+"""Reads other programs' transcripts; each reader returns message objects in our format (`:help codecompanion-cli`)."""

@@ -1,7 +1,7 @@
-"""`import --from anthropic`: Messages API traffic.
+"""`import --from anthropic`: read Messages API traffic.
 
-The file has a request body `{"system", "messages"}`, a pair `{"request", "response"}`, a bare list of messages, or one
-message per line. The response is the last message, with its usage.
+The file contains a request body `{"system", "messages"}`, a pair `{"request", "response"}`, a bare list of messages, or
+one message per line. The response is the last message, with its usage.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXPECTED = 'a Messages request, {"messages": […]}, a pair {"request", "respons
 
 
 def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any]]:
-    """Return the conversation.
+    """Return the messages of the conversation.
 
     Raises:
         InputError: a value does not follow the API; the message names the file and line.

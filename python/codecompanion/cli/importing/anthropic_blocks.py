@@ -1,7 +1,7 @@
 """Converts content blocks of the Messages API to our format; Claude Code stores the same blocks.
 
 A user message with tool results becomes one `tool` message per result, and a user message for its other content.
-Reasoning is kept as text; signatures belong to the provider and are left out. An unknown block is replaced by its type
+Reasoning is kept as text; signatures belong to the provider and are omitted. An unknown block is replaced by its type
 in brackets.
 """
 
@@ -87,5 +87,5 @@ def _read_result(content: Any, where: str) -> str | list[dict[str, Any]]:
 
 
 def read_usage(usage: Any) -> dict[str, int] | None:
-    """Return the usage that the API reported for one call under our names."""
+    """Return the usage that the API reported for one call, with our field names."""
     return fields.count_tokens(usage, USAGE)

@@ -1,11 +1,11 @@
-"""`import --from claude-code`: a session of `~/.claude/projects/…/<session>.jsonl`.
+"""`import --from claude-code`: read a session from `~/.claude/projects/…/<session>.jsonl`.
 
 Every line is an entry `{"type", "uuid", "parentUuid", "timestamp", "isSidechain", "message"}`; `message` is a message
 of the Messages API. Entries form a tree: a user who goes back and asks again leaves branches; the branch with the
-newest entry is the conversation. A streamed reply is several lines with the same `message.id`, one block each, with its
-tool results in between; they become one message. Sub-agents (`isSidechain`, unless the whole file belongs to one),
-notes of the program itself (`isMeta`, API errors) and all entries that are neither `user` nor `assistant` are left out.
-The summary of a compaction is marked as such.
+newest entry is the conversation. A streamed reply is several lines with the same `message.id`, one block each, with
+tool results between them; they become one message. Sub-agents (`isSidechain`, unless the whole file belongs to one),
+notes of the program itself (`isMeta`, API errors) and all entries that are neither `user` nor `assistant` are omitted.
+The summary of a compaction is marked as a summary.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXPECTED = 'one entry of Claude Code per line, {"type": "user" | "assistant", "m
 
 
 def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any]]:
-    """Return the conversation of a session; with `skipped`, unreadable entries are left out and noted there.
+    """Return the messages of a session; with `skipped`, unreadable entries are omitted and noted there.
 
     Raises:
         InputError: a line is not an entry, or no entry is a message.
@@ -58,7 +58,7 @@ def _is_message(found: Found, *, of_agent: bool) -> bool:
 
 
 def _newest_branch(entries: list[Found], told: list[Found]) -> frozenset[str]:
-    """Return the ids from the newest message back to the first; empty if the entries do not form a tree."""
+    """Return the ids from the newest message back to the first, or an empty set if the entries do not form a tree."""
     parents = _parents(entries)
     branch: set[str] = set()
     current = told[-1].value.get("uuid")
@@ -70,7 +70,7 @@ def _newest_branch(entries: list[Found], told: list[Found]) -> frozenset[str]:
 
 
 def _parents(entries: list[Found]) -> dict[str, Any]:
-    """Return the parent of each entry; if there is none or it is missing, the previous entry."""
+    """Return the parent of each entry; if it is unset or missing from the file, use the previous entry."""
     known = {_id(found, "uuid") for found in entries}
     parents: dict[str, Any] = {}
     before: dict[bool, str] = {}
@@ -87,7 +87,7 @@ def _parents(entries: list[Found]) -> dict[str, Any]:
 
 
 def _on_branch(told: list[Found], branch: frozenset[str]) -> list[Found]:
-    """Return the messages of the branch, with the parts and results of its replies that are siblings in the tree.
+    """Return the messages on the branch, and the parts and tool results of its replies that are siblings in the tree.
 
     The results of parallel calls are siblings in the tree.
     """

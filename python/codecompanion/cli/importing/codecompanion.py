@@ -1,4 +1,4 @@
-"""`import --from codecompanion`: our own `sessions export`, or a chat saved by CodeCompanion.nvim's history extension.
+"""`import --from codecompanion`: read `sessions export`, or a chat saved by CodeCompanion.nvim's history extension.
 
 The history extension writes one JSON object with `messages`: role (`llm` for the model), content, `opts` or `_meta`
 (tag, visible), `cycle`, calls in `tool_calls` or `tools.calls`, the id of a result in `tool_call_id` or
@@ -20,7 +20,7 @@ EXPECTED = 'an export of a session (one message per line), or a saved chat, {"me
 
 
 def read(raw: bytes, source: str, skipped: fields.Skipped = None) -> list[dict[str, Any]]:
-    """Return the conversation.
+    """Return the messages of the conversation.
 
     Raises:
         InputError: a value is not as expected; the message names the file and line.
@@ -68,7 +68,7 @@ def _read_saved(item: fields.Found, number: int, skipped: fields.Skipped) -> dic
 
 
 def _text(value: Any, where: str, skipped: fields.Skipped) -> str | None:
-    """Return the text of a message; a value that is not text is left out, but the message is kept."""
+    """Return the text of a message; a value that is not text is skipped, but the message is kept."""
     if value is None or isinstance(value, str):
         return value
     fields.skip(skipped, InputError(f"{where}: expected a string, found {kind(value)}"))

@@ -1,4 +1,4 @@
-"""Reads the intact part of a JSON document that ends in the middle because of an interrupted write or copy.
+"""Reads the intact part of a JSON document that was truncated by an interrupted write or copy.
 
 The outermost list that is still open keeps its complete elements; the incomplete last element is dropped, never shown
 as if it were whole. An object loses its incomplete member. Nothing is guessed: the rest must be valid JSON.
@@ -27,7 +27,7 @@ class CutDocument(NamedTuple):
 
 
 class _Open(NamedTuple):
-    """A container that is still open: where it begins, where its last complete element ends, and its element count.
+    """A container that is still open: its start, the end of its last complete element, and its element count.
 
     `has_new`: the last element is already counted, although no comma has followed it.
     """
@@ -40,7 +40,7 @@ class _Open(NamedTuple):
 
 
 def read_cut_document(raw: bytes) -> CutDocument | None:
-    """Return the value before the cut; None if it is not a truncated document, or nothing in it is complete."""
+    """Return the intact part, or None if the document is not truncated or nothing in it is complete."""
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(raw)
     except UnicodeDecodeError:
@@ -93,13 +93,13 @@ def _open_at_end(text: str) -> list[_Open]:
 
 
 def _holds_objects(value: Any) -> bool:
-    """Return whether there is a list that contains an object: a message, or a step."""
+    """Return whether the value contains a list with an object in it: a message, or a step."""
     if isinstance(value, dict):
         return any(_holds_objects(one) for one in value.values())
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)
 
 
 def _name_before(text: str, place: int) -> str:
-    """Return the key of a container, or "" for the document itself."""
+    """Return the key that precedes a container, or "" for the document itself."""
     found = re.search(r'"([^"\\\n]{1,60})"\s*:\s*$', text[max(0, place - 100) : place])
     return found[1] if found else ""

@@ -24,14 +24,14 @@ class Found(msgspec.Struct, frozen=True):
 
 
 Skipped = list[str] | None
-"""A list that collects messages about unreadable parts; None: the first unreadable part ends the import."""
+"""A list that collects messages about unreadable parts; if None, the first unreadable part ends the import."""
 
 
 def skip(skipped: Skipped, error: InputError) -> None:
-    """Note that a part is left out.
+    """Record that a part is skipped.
 
     Raises:
-        InputError: nothing may be left out.
+        InputError: `skipped` is None, so nothing may be skipped.
     """
     if skipped is None:
         raise error
@@ -41,11 +41,11 @@ def skip(skipped: Skipped, error: InputError) -> None:
 def read_values(raw: bytes, source: str, expected: str, skipped: Skipped = None) -> list[Found]:
     """Return the JSON values of a file: one document, or one value per line.
 
-    With `skipped` a line may contain several objects, and an unreadable one (truncated, or damaged) is left out and
+    With `skipped`, a line may contain several objects, and an unreadable object (truncated or damaged) is skipped and
     noted; so is the end of a truncated document.
 
     Raises:
-        InputError: it is neither; the message names the first invalid line, or reports an empty file.
+        InputError: the file is in neither form; the message names the first invalid line, or reports an empty file.
     """
     try:
         return [Found(json.loads(raw, parse_constant=_refuse_constant), f"{source}:1")]
@@ -58,7 +58,7 @@ def read_values(raw: bytes, source: str, expected: str, skipped: Skipped = None)
 
 
 def _read_cut(raw: bytes, source: str, problem: str, skipped: list[str]) -> Found | None:
-    """Return the intact part of a document that ends in the middle, or None."""
+    """Return the intact part of a truncated document, or None."""
     cut = read_cut_document(raw)
     if cut is None:
         return None
@@ -85,7 +85,7 @@ def _read_lines(raw: bytes, source: str, expected: str, skipped: Skipped) -> lis
 def _objects_in(line: bytes, where: str) -> tuple[list[Found], bool]:
     """Return the objects at the start of a line, and whether they are the whole line.
 
-    Two programs may have written at once, or a write was interrupted.
+    The line may be damaged because two programs wrote at once, or because a write was interrupted.
     """
     text, found = line.decode("utf-8", "replace").strip(), list[Found]()
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -107,7 +107,7 @@ def expect_object(value: Any, where: str, what: str) -> dict[str, Any]:
     """Return the value as an object.
 
     Raises:
-        InputError: it is not an object.
+        InputError: the value is not an object.
     """
     if not isinstance(value, dict):
         raise InputError(f"{where}: expected {what}, found {kind(value)}")
@@ -118,7 +118,7 @@ def expect_list(value: Any, where: str, what: str) -> list[Any]:
     """Return the value as a list.
 
     Raises:
-        InputError: it is not a list.
+        InputError: the value is not a list.
     """
     if not isinstance(value, list):
         raise InputError(f"{where}: expected {what}, found {kind(value)}")
@@ -129,7 +129,7 @@ def expect_text(value: Any, where: str, what: str) -> str:
     """Return the value as a string.
 
     Raises:
-        InputError: it is not a string.
+        InputError: the value is not a string.
     """
     if not isinstance(value, str):
         raise InputError(f"{where}: {wrong_field(what, value, 'a string')}")
@@ -137,7 +137,7 @@ def expect_text(value: Any, where: str, what: str) -> str:
 
 
 def seconds(value: Any) -> float | None:
-    """Return a time as seconds since the epoch: an ISO string, seconds, or milliseconds; None for anything else."""
+    """Return a time as seconds since the epoch (from an ISO string, seconds, or milliseconds), or None."""
     if isinstance(value, str):
         return read_time(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e14:
@@ -146,30 +146,33 @@ def seconds(value: Any) -> float | None:
 
 
 def with_meta(message: dict[str, Any], **meta: Any) -> dict[str, Any]:
-    """Return the message with these meta fields; None and False are left out."""
+    """Return the message with these meta fields added; fields that are None or False are left out."""
     known = {**message.get("meta", {}), **{name: value for name, value in meta.items() if value not in (None, False)}}
     return {**message, "meta": known} if known else message
 
 
 def as_arguments(value: Any) -> str:
-    """Return the arguments of a call as JSON text, as in our format."""
+    """Return tool call arguments as JSON text, as our format requires."""
     return value if isinstance(value, str) else json.dumps(value if value is not None else {}, ensure_ascii=False)
 
 
 def make_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
-    """Return a tool call of our format."""
+    """Return a tool call in our format."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": as_arguments(arguments)}}
 
 
 def joined(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return content parts as one string if all of them are text."""
+    """Return content parts as one string if all of them are text, or else unchanged."""
     if all(part["type"] == "text" for part in parts):
         return "\n".join(part["text"] for part in parts)
     return parts
 
 
 def count_tokens(usage: Any, names: dict[str, str]) -> dict[str, int] | None:
-    """Return a usage report under our names, or None if there is none. `names`: ours → theirs."""
+    """Return a usage report under our field names, or None if it has none.
+
+    `names` maps our names to the report's names.
+    """
     if not isinstance(usage, dict):
         return None
     counted = {ours: usage.get(theirs) for ours, theirs in names.items()}
@@ -177,6 +180,6 @@ def count_tokens(usage: Any, names: dict[str, str]) -> dict[str, int] | None:
 
 
 def numbered(values: list[Any], where: str) -> Iterator[Found]:
-    """Yield the values of a list, each with its location in it."""
+    """Yield each value of a list with its location."""
     for index, value in enumerate(values):
         yield Found(value, f"{where}[{index}]")

@@ -1,8 +1,9 @@
 """`import --from openai`: Chat Completions traffic.
 
-The file has a request body `{"messages"}`, a pair `{"request", "response"}`, a bare list of messages, or one message
-per line. The first choice of the response is the last message, with its usage. `function_call` and the role `function`
-of old requests become calls and results; parts other than text and images are replaced by their type in brackets.
+The file contains a request body `{"messages"}`, a pair `{"request", "response"}`, a bare list of messages, or one
+message per line. The first choice of the response becomes the last message, which also gets the usage. `function_call`
+and the role `function` of old requests become tool calls and tool results; parts other than text and images are
+replaced by their type in brackets.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any]]:
-    """Return the conversation.
+    """Return the messages of the conversation in our format.
 
     Raises:
         InputError: a value does not follow the API; the message names the file and line.
@@ -40,7 +41,7 @@ def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any
 
 
 def read_messages(items: list[Found], usage: dict[str, int] | None = None) -> list[dict[str, Any]]:
-    """Return Chat messages in our format; `usage` belongs to the last one."""
+    """Return Chat messages in our format; `usage` is recorded on the last one."""
     messages: list[dict[str, Any]] = []
     open_function = ""
     for number, item in enumerate(items):
@@ -65,7 +66,7 @@ def read_messages(items: list[Found], usage: dict[str, int] | None = None) -> li
 
 
 def _read_reply(value: dict[str, Any], where: str, function_id: str) -> dict[str, Any]:
-    """Return the reasoning and calls of a reply."""
+    """Return the reasoning and tool calls of a reply as message fields."""
     fields: dict[str, Any] = {}
     thoughts = value.get("reasoning_content") or value.get("reasoning")
     if isinstance(thoughts, str):
@@ -121,7 +122,7 @@ def _reply(found: Conversation) -> list[Found]:
 
 
 def _usage(found: Conversation) -> dict[str, int] | None:
-    """Return the usage in the response; its prompt tokens include the cached ones."""
+    """Return the token usage of the response; cached tokens are subtracted from the prompt tokens."""
     usage = found.response.get("usage") if found.response is not None else None
     counted = count_tokens(usage, {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"})
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None

@@ -1,8 +1,8 @@
 """`import --from swe-agent`: a trajectory of SWE-agent (`.traj`) or mini-swe-agent (`.traj.json`).
 
-For SWE-agent, the `history` (the messages sent to the model) is preferred to the `trajectory` (thought, action,
-observation of each step). An action given as text becomes a call of `bash`, and the observation its result, so that
-context editing has something to clear. Demonstrations are left out: they are not part of the run.
+For SWE-agent, the `history` (the messages sent to the model) is preferred to the `trajectory` (the thought, action and
+observation of each step). An action given as text becomes a call of `bash` and the observation becomes its result, so
+that context editing has something to clear. Demonstrations are left out because they are not part of the run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def read(raw: bytes, source: str, skipped: fields.Skipped = None) -> list[dict[s
     """Return the conversation of a trajectory.
 
     Raises:
-        InputError: it is not a trajectory; the message names the file and line.
+        InputError: the file is not a trajectory; the message names the file and line.
     """
     found = fields.read_values(raw, source, EXPECTED, skipped)
     whole = fields.expect_object(found[0].value, found[0].where, EXPECTED)
@@ -59,7 +59,7 @@ def _read_history(items: list[fields.Found]) -> list[dict[str, Any]]:
 
 
 def _read_reply(entry: dict[str, Any], content: Any, where: str, call_id: str) -> tuple[dict[str, Any], str]:
-    """Return a reply, and the id of its action if that is given as text ("" = it has calls, or no action)."""
+    """Return a reply, and the call id of an action given as text, or "" if the reply has tool calls or no action."""
     if entry.get("tool_calls"):
         return read_messages([fields.Found({**entry, "content": content}, where)])[0], ""
     action = entry.get("action")
@@ -93,6 +93,6 @@ def _read_mini(items: list[fields.Found]) -> list[dict[str, Any]]:
 
 
 def _plain(item: fields.Found) -> dict[str, Any]:
-    """Return the message; mini-swe-agent's additional role `exit` counts as `user`."""
+    """Return the message with the role `exit`, which only mini-swe-agent uses, replaced by `user`."""
     entry = fields.expect_object(item.value, item.where, "a message object")
     return {**entry, "role": "user"} if entry.get("role") == "exit" else entry

@@ -1,7 +1,7 @@
 """Defines the types of the durable history summary (R-315); `render_artifact` writes the text for the model.
 
-Every item names its source turn, so it can be looked up in the log. Pure values: `extract_artifact` reads them from the
-log, `merge_artifacts` merges them.
+Every item names its source turn, so that the turn can be looked up in the log. The types are pure values:
+`extract_artifact` builds them from the log, `merge_artifacts` merges them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EARLIER = "earlier: "
 
 
 def quoted(text: str) -> str:
-    """Return a sentence in quotes, which distinguish it from items stated by a label or a model."""
+    """Return a sentence in quotes, which mark it as verbatim, unlike an item from a label or a model."""
     return f'"{text}"'
 
 
@@ -27,7 +27,7 @@ def is_quoted(text: str) -> bool:
 
 
 class _Item(msgspec.Struct, frozen=True, omit_defaults=False):
-    """Base of all items: every field is written, so a stored artifact is self-contained."""
+    """Base class of all items: every field is stored, even a default, so that a stored artifact is self-contained."""
 
 
 class Decision(_Item, frozen=True):
@@ -73,7 +73,7 @@ class OpenThread(_Item, frozen=True):
 
 
 class WorkspaceFact(_Item, frozen=True):
-    """A fact about a file; with an empty path, a general warning."""
+    """A fact about a file, or a general warning if the path is empty."""
 
     path: str
     fact: str
@@ -142,7 +142,7 @@ class Consolidated(_Item, frozen=True):
     artifact: Artifact
 
     def as_table(self) -> dict[str, Any]:
-        """Return the artifact as plain JSON values, including its extent."""
+        """Return the artifact as plain JSON values, including its coverage."""
         reach = {
             "frontier_turn_id": self.frontier_turn_id,
             "consolidated_turn_count": self.consolidated_turn_count,

@@ -1,8 +1,8 @@
 """Builds the durable summary without a model (R-318…R-320).
 
-Goal and constraints come from the user's words; decisions, constraints and next steps from labelled lines of the
-assistant; paths and evidence from tool calls. Plain sentences that state such facts are quoted, unless a label states
-the same fact.
+The goal and the constraints come from the user's words; decisions, constraints and next steps from labelled lines in
+the model's replies; paths and evidence from tool calls. Plain sentences that state such facts are quoted, unless a
+label states the same fact.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _plain(text: str) -> str:
 
 
 def _sentences(turn: TurnMessages, stated: Sequence[str]) -> tuple[tuple[Speaker, Sentence], ...]:
-    """Return the fact-stating sentences of a turn with their speakers; each sentence of the assistant once (R-320).
+    """Return the sentences of a turn that state facts, with their speakers, without the assistant's repeats (R-320).
 
     `stated`: labelled lines and user demands, which take precedence.
     """
@@ -266,7 +266,7 @@ def _touched(facts: Facts) -> tuple[str, ...]:
 
 
 def _notes(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the runtime's notes that replace tool results: cancelled, unanswered and interrupted calls."""
+    """Return the runtime notes that replace the tool results of cancelled, unanswered and interrupted calls."""
     calls = _calls_by_id(messages)
     notes = []
     for message in messages:

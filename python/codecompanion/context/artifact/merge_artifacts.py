@@ -1,4 +1,4 @@
-"""Merges a newer artifact into an older one, and a model's into the extracted one (R-319, R-322).
+"""Merges a newer artifact into an older one, and a model's artifact into the extracted one (R-319, R-322).
 
 The model may improve the wording; paths, evidence and failures stay as they were extracted.
 """
@@ -25,15 +25,17 @@ from codecompanion.formats.outside_text import NOT_READABLE
 
 T = TypeVar("T")
 MAX_EPISODES, MAX_ITEMS = 200, 60
-"""Maximum episodes and items of an artifact; the oldest are dropped. This is far above the number ever rendered."""
+"""Maximum number of episodes, and of items in each other list; the oldest are dropped. Far more than is ever rendered.
+"""
 
 
 def merge(older: Artifact, newer: Artifact, closed: Collection[str] = ()) -> Artifact:
-    """Return the merged artifact: a newer goal must outrank the older, and episodes are replaced by id (R-319).
+    """Return the merged artifact: a newer goal must outrank the older goal, and episodes are replaced by id (R-319).
 
-    A quoted sentence is dropped when a label, a constraint or a newer sentence states the same fact (R-320). Duplicates
-    have the same normalised text, whatever their source and status; the newest is kept, with its status. Hints are
-    pointers, so equal words may point at different calls. `closed`: the text of finished open threads.
+    A quoted sentence is dropped when a label, a constraint or a newer sentence states the same fact (R-320). Items with
+    the same normalised text are duplicates, whatever their source and status; the newest is kept, with its status.
+    Hints are pointers, so hints with equal text may point to different calls. `closed`: the text of finished open
+    threads.
     """
     episodes = {episode.episode_id: episode for episode in older.completed_episodes}
     for episode in newer.completed_episodes:
@@ -94,7 +96,7 @@ def _most_important(items: Sequence[T], words: Callable[[T], str]) -> tuple[T, .
 
 
 def read_artifact(text: str, known_turns: Collection[str]) -> Artifact | Failed:
-    """Return the artifact that a model wrote as JSON, or the error: not JSON, wrong shape, or an unknown turn."""
+    """Return the artifact that a model wrote as JSON, or `Failed` if it is not valid or names an unknown turn."""
     try:
         decoded: Any = json.loads(_json_in(text))
         artifact = typed.convert(decoded, Artifact)

@@ -2,7 +2,7 @@
 
 Sections are filled by importance (goal, constraints and warnings first) and shown in canonical order, so a small budget
 drops the least important ones. The unused share of a section goes to constraints and warnings first (R-317). Every item
-is one line after `- `, so it cannot start a section.
+is a single line that starts with `- `, so it cannot start a section.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MIN_BYTES = 60
 
 
 def budget_bytes(size: SummarySize, window: int, target: int) -> int:
-    """Return the byte budget of the rendered summary; `target` 0 = none."""
+    """Return the byte budget of the rendered summary; `target` is 0 if there is none."""
     tokens = max(size.min_tokens, min(size.max_tokens, window // max(1, size.share)))
     if target > 0:
         tokens = min(tokens, target // max(1, size.target_share))
@@ -110,7 +110,7 @@ class _Laying:
     def open_all(self, names: Iterable[str], *, may_cut: bool = False) -> bool:
         """Open these sections with their most important lines, stopping at the first that does not fit (R-317).
 
-        `may_cut`: truncate a line that does not fit to the room left.
+        `may_cut`: if a line does not fit, truncate it to the remaining room.
         """
         return all(self._open(name, may_cut=may_cut) for name in names)
 
@@ -278,7 +278,7 @@ def _evidence(artifact: Artifact) -> tuple[str, ...]:
 
 
 def _files(artifact: Artifact) -> tuple[str, ...]:
-    """Return the files with why they matter and the facts about them, then the recall hints.
+    """Return a line per file with its uses and the facts about it, then the recall hints.
 
     Changed files come first, then files the user named, then the others; within each group, the latest first.
     """

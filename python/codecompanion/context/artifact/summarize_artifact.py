@@ -1,8 +1,8 @@
-"""S10 `summarize_artifact`: summarises a chat as a typed artifact, extracted by code and carried on (R-313…R-326).
+"""S10 `summarize_artifact`: summarises a chat as a typed artifact, extracted by code and carried over (R-313…R-326).
 
 New turns are merged into the artifact of the last summary; a summary that no longer matches the turns is rebuilt from
 the whole log. A utility model may improve the wording; without one, or when it fails, the extracted summary is used, so
-this step does not fail for lack of a model. It neither inserts nor stores anything.
+this step never fails for lack of a model. It neither inserts nor stores the summary.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _INSTRUCTIONS = "The user asks for this in particular:\n\n"
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The sources of a summary: the artifact carried on, and the turns that are not in it yet (R-319, R-324)."""
+    """The sources of a summary: the artifact carried over and the turns it does not include yet (R-319, R-324)."""
 
     older: Artifact
     turns: tuple[TurnMessages, ...]
@@ -101,8 +101,8 @@ def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
     """Return the sources of the new summary (R-319, R-324, R-326).
 
     A compaction starts from turn 1 if it is manual or the last summary does not match the turns. The readable parts of
-    a summary are carried on if the turns it covers are not in a log: there is no log, or the log begins with that
-    summary because the chat was restored from a checkpoint.
+    a summary are carried over if the log does not contain the turns it covers: either there is no log, or the log
+    begins with that summary because the chat was restored from a checkpoint.
     """
     removed = split_turns(message for message in work.removed if message.tag not in STARTING_TAGS)
     last = read_consolidated(env.artifact)
@@ -133,7 +133,7 @@ def find_scope(work: Work, params: SummarizeArtifact, env: Env) -> Scope:
 
 
 def _fits(last: Consolidated, removed: Sequence[TurnMessages], history: Sequence[TurnMessages]) -> bool:
-    """Return whether the turns that the last summary covers are still the first ones (R-324)."""
+    """Return whether the turns that the last summary covers are still the first turns (R-324)."""
     if history:
         names = [turn.turn_id for turn in history]
         count = last.consolidated_turn_count
@@ -150,8 +150,8 @@ _SENTENCE = regex(r"(?:turn-\S+: )?(\".+\")")
 def artifact_from_text(text: str) -> Artifact:
     """Return the usable parts of a summary that has no artifact.
 
-    Goal, constraints and warnings of an artifact summary are kept as such; from another policy's summary the quotes of
-    the user are read again. Every other line becomes a fact, up to a maximum.
+    The goal, constraints and warnings of an artifact summary keep their roles; from another policy's summary, the user
+    quotes are read again. Every other line becomes a fact, up to a maximum.
     """
     said = [quote.text for quote in read_quotes(text).quotes]
     objective, section = "", ""
@@ -205,7 +205,7 @@ def _wants_model(work: Work, params: SummarizeArtifact, env: Env, text: str) -> 
 
 
 def _read_reply(reply: SummaryReply, known: frozenset[str], scope: Scope) -> Artifact | Failed:
-    """Return the artifact that the model wrote, or why it is rejected, for example as off-topic (R-526)."""
+    """Return the artifact that the model wrote, or the reason why it is rejected, for example as off-topic (R-526)."""
     text = accept_reply(reply)
     artifact = text if isinstance(text, Failed) else read_artifact(text, known)
     if isinstance(artifact, Failed):
@@ -262,6 +262,6 @@ def _turn_order(name: str) -> tuple[int, str]:
 
 
 def _rules(work: Work, env: Env) -> str:
-    """Return the text that is in every prompt, so that their constraints are not repeated."""
+    """Return the text that every prompt contains; a summary does not have to repeat its constraints."""
     own = [m.text for m in work.before if m.tag == RULES_TAG or is_system_prompt(m)]
     return "\n".join((env.prompt_text, *own))

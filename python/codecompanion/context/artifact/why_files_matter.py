@@ -1,4 +1,4 @@
-"""Describes why a file matters to the work: it was edited, read, named by the user (R-314, R-318)."""
+"""Describes why a file matters to the work: it was edited, read, or named by the user (R-314, R-318)."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def importance(uses: Mapping[str, int]) -> tuple[bool, bool]:
 
 
 def in_words(uses: Mapping[str, int]) -> str:
-    """Return the uses as words: `edited ×2, read ×3, named by the user`."""
+    """Return the uses in words, such as `edited ×2, read ×3, named by the user`."""
     return ", ".join(f"{word} ×{uses[use]}" if uses[use] > 1 else word for use, word in _WORDS.items() if use in uses)

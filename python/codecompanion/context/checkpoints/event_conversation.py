@@ -24,7 +24,7 @@ def conversation_from_events(events: Sequence[LogEvent], now: float) -> tuple[Me
 
 
 def conversation_from_spans(spans: Sequence[Span], now: float) -> tuple[Message, ...]:
-    """Return the fallback conversation from the stored spans alone, for a missing database (R-478)."""
+    """Return the fallback conversation built only from the stored spans, for when the database is missing (R-478)."""
     lines = []
     for span in spans:
         match span.type:

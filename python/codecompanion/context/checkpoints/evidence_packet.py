@@ -1,4 +1,4 @@
-"""Builds evidence packets: the exact text of a checkpoint (R-468, R-469), with a hash to compare them (R-470)."""
+"""Builds evidence packets: the exact text covered by a checkpoint (R-468, R-469), with its hash (R-470)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def build_packet(
 ) -> EvidencePacket:
     """Return the packet that covers **all** of these messages.
 
-    Texts and excerpts together have at most `cap_bytes` (UTF-8). Tool results lose their ends first, oldest first; then
-    attachments, the model's messages, and the user's. The hash covers the whole messages. If the excerpts alone exceed
-    the cap, the text is dropped and each excerpt gets an equal share, beyond which no message is read. `pause` is
-    called between messages.
+    Texts and excerpts together have at most `cap_bytes` (UTF-8). Tool results are truncated first, starting with the
+    oldest, then attachments, model messages, and user messages. The hash covers the complete messages. If the excerpts
+    alone exceed the cap, the text is dropped and each excerpt gets an equal share, beyond which no message is read.
+    `pause` is called between messages.
     """
     digest, spans, room = hashlib.sha256(), list[Span](), cap_bytes
     share = cap_bytes // max(1, len(messages))
@@ -59,7 +59,7 @@ def build_packet(
 
 
 def hash_spans(spans: Sequence[Span]) -> str:
-    """Return the sha256 over `objectId:timestamp:type:text` of every span, joined by `|` (R-468, R-470)."""
+    """Return the SHA-256 hash of all spans, each as `objectId:timestamp:type:text`, joined by `|` (R-468, R-470)."""
     digest = hashlib.sha256()
     for place, span in enumerate(spans):
         digest.update(_hashed(span, is_first=not place))

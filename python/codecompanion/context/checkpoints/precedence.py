@@ -32,7 +32,7 @@ NAMES: dict[Source, str] = {
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A stored payload: its type and location, and its JSON object, or why that is missing."""
+    """A stored payload: its type and location, and its JSON object or the reason why that is missing."""
 
     kind: Literal["checkpoint", "snapshot"]
     where: str
@@ -43,8 +43,8 @@ class Candidate(msgspec.Struct, frozen=True):
 class RestoredState(msgspec.Struct, frozen=True):
     """The state to restore. `raw` is the payload including unknown fields, or {} for events.
 
-    `checkpoint_at`, `snapshot_at`: times (ms) of the V2 payloads found, 0 = none. `problems`: why earlier candidates
-    were rejected.
+    `checkpoint_at`, `snapshot_at`: times (ms) of the V2 payloads found, or 0. `problems`: why earlier candidates were
+    rejected.
     """
 
     source: Source
@@ -93,7 +93,7 @@ def choose(
 def _first(
     candidates: Sequence[Candidate], usage: UsageTotals, problems: list[str], *, newest: bool
 ) -> RestoredState | None:
-    """Return the first readable state in the documented order, or the `newest` one that outdates it (R-474)."""
+    """Return the first readable state in the documented order, or the `newest` state that supersedes it (R-474)."""
     ordered = [
         (source, candidate, candidate.raw)
         for source, kind, form in _ORDER
@@ -120,7 +120,10 @@ def _readable(
 
 
 def _is_newer_and_longer(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether `one` is newer than `other` and has more messages; a payload without a time is not older."""
+    """Return whether `one` is newer than `other` and has more messages.
+
+    A payload without a time never counts as older.
+    """
     return 0 < _time(other) < _time(one) and _length(one) > _length(other)
 
 
@@ -141,7 +144,7 @@ def _read(source: Source, candidate: Candidate, raw: Mapping[str, Any], usage: U
     """Return the state of one payload.
 
     Raises:
-        StoreCorrupt, InputError: it cannot be read.
+        StoreCorrupt, InputError: the payload cannot be read.
     """
     snapshot = payloads.read(raw if source in (1, 2) else _upgraded(raw, candidate.where), Snapshot, candidate.where)
     if not snapshot.conversation_history:

@@ -1,7 +1,7 @@
 """Builds the snapshot and the checkpoint of a chat from its log (R-461…R-463, R-467).
 
-`read_tally` folds events into figures; a session keeps the tally and passes only new events. Pure: the session supplies
-the time and writes the result.
+`read_tally` adds events to running totals; a session keeps the tally and passes only new events. Pure: the session
+supplies the time and writes the result.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Tally(msgspec.Struct):
     retries: int = 0
     compactions: int = 0
     last_compaction: tuple[int, int, int] = (0, 0, 0)
-    """Time (ms), tokens before, tokens after."""
+    """Time (ms) of the last compaction, and the token counts before and after it."""
     summarised: int = 0
     """Number of messages summarised so far."""
     usage: checkpoint.UsageTotals = msgspec.field(default_factory=checkpoint.UsageTotals)
@@ -54,12 +54,12 @@ class Tally(msgspec.Struct):
     checks: list[tuple[str, str]] = msgspec.field(default_factory=list)
     files: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     fresh_files: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
-    """The files of `files` that are not in a checkpoint yet."""
+    """The entries of `files` that are not in a checkpoint yet."""
     _reads: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def read_tally(tally: Tally, events: Iterable[history.LogEvent]) -> None:
-    """Add events that are newer than those already read."""
+    """Add events to the tally, skipping those it has already read."""
     fresh = [event for event in events if event.seq > tally.last_seq]
     forked = max((event.seq for event in fresh if isinstance(event.payload, history.ChatForked)), default=0)
     if forked:  # copied requests were paid for in another chat
@@ -207,7 +207,7 @@ def build_checkpoint(
     source_event_id: str = "",
     meaningful: int = 0,
 ) -> checkpoint.Checkpoint:
-    """Return the checkpoint of a snapshot, a structured summary and an evidence packet (R-467)."""
+    """Return a checkpoint that combines a snapshot, a structured summary and an evidence packet (R-467)."""
     fields: Mapping[str, Any] = {name: getattr(snapshot, name) for name in checkpoint.Snapshot.__struct_fields__}
     return checkpoint.Checkpoint(
         **fields,
@@ -223,7 +223,7 @@ def build_checkpoint(
 
 
 def is_periodic_due(before: int, now: int, every: int) -> bool:
-    """Return whether `now` crossed a multiple of `every` meaningful messages since `before` (R-464, R-465)."""
+    """Return whether a multiple of `every` meaningful messages lies between `before` and `now` (R-464, R-465)."""
     return every > 0 and now // every > before // every
 
 

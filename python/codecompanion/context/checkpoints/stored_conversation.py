@@ -1,7 +1,7 @@
 """Converts the conversation of a snapshot to plain objects within the limits of R-463, and back (R-473, R-477).
 
-We write objects of the transcript format with the message's id in `meta`. We also read the `conversationHistory` of
-other writers: strings, and lists of blocks `text`, `tool_use`, `tool_result`, `image`. Signatures and encrypted
+Objects are written in the transcript format, with the message id in `meta`. `conversationHistory` from other writers is
+also read: strings, and lists of the blocks `text`, `tool_use`, `tool_result` and `image`. Signatures and encrypted
 reasoning are not stored, since a restored chat may use any provider.
 """
 
@@ -31,7 +31,7 @@ CUT = "\n[... truncated in the snapshot: {left} more characters ...]"
 
 
 def cut_text(text: str, limit: int) -> str:
-    """Return the head of the text with a note on the missing rest, together at most `limit` long."""
+    """Return the text truncated to `limit` characters, including a note about the omitted rest."""
     if len(text) <= limit:
         return text
     note = CUT.format(left=len(text))
@@ -40,7 +40,7 @@ def cut_text(text: str, limit: int) -> str:
 
 
 def write_stored_message(message: Message) -> dict[str, Any]:
-    """Return the message as an object: with text truncated by R-463, and images as a line with their type and size."""
+    """Return the message as an object; text is truncated (R-463) and an image becomes a line with its type and size."""
     limit = MAX_TOOL_RESULT_CHARS if message.role == "tool" else MAX_TEXT_CHARS
     from codecompanion.model.transcript_format import write_message  # not needed at startup
 

@@ -1,8 +1,8 @@
-"""Parses the compact half of a checkpoint from a summary's text (R-471).
+"""Parses the structured summary of a checkpoint from the text of a summary (R-471).
 
 The text has either the four labelled lists that a memory flush asks for, or the nine numbered sections of a compaction:
-section 6 gives decisions, 7 open loops, 9 next actions, 4 and 5 key findings. Any other text gives its beginning as one
-finding.
+section 6 contains decisions, 7 open loops, 9 next actions, 4 and 5 key findings. The beginning of any other text
+becomes a single key finding.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _labelled(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _numbered(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (list, item) of the sections that map to a list; a paragraph without bullets is one item."""
+    """Yield (list, item) for each section that maps to a list; a paragraph without bullets is one item."""
     name = ""
     for line in text.splitlines():
         heading = _heading(line)

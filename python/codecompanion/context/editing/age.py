@@ -22,8 +22,9 @@ from codecompanion.model.messages import is_system_prompt
 def old_messages(messages: Messages, older_than: OlderThan, env: Env, share: float = 0.0) -> range | frozenset[int]:
     """Return the indexes of the old messages.
 
-    More tool steps count as new as long as they and their results take at most `share` (0..1) of the window; more
-    rounds, as long as those beyond the newest `count` do.
+    Tool steps beyond the newest `count` also count as new while all new steps and their results take at most `share`
+    (0..1) of the window. Rounds beyond the newest `count` also count as new while these additional rounds take at most
+    `share`.
     """
     match older_than.unit:
         case "cycles":

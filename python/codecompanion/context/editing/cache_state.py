@@ -1,12 +1,12 @@
-"""Estimates from a chat's own messages what the provider's prompt cache still contains (lesson 22).
+"""Estimates the content of the provider's prompt cache from the messages of a chat (lesson 22).
 
-The last request cached everything before the newest reply; it stays warm for the cache's lifetime, counted from that
-reply. If a time is unknown, the cache counts as warm: breaking a cache that was wrongly thought cold costs more than
-waiting with an edit. Edits since then are ignored, as edits are made right before a request.
+The last request cached everything before the newest reply; it stays warm for the cache lifetime, counted from that
+reply. If a time is unknown, the cache counts as warm, because invalidating a warm cache by mistake costs more than
+delaying an edit. Edits since then are ignored, because edits are made right before a request.
 
-The user's own server costs no money, only the time to read. Cached tokens take no time, and stay cached until another
-prompt takes their place (llama.cpp's slots), not just for a few minutes. Then they are `lost`. The longer time per
-token in a long chat is ignored, because no server reports it.
+A self-hosted server costs no money, only the time to read the prompt. Cached tokens take no time, and stay cached until
+another prompt takes their place (a slot in llama.cpp), not just for a few minutes. Then they are `lost`. The longer
+time per token in a long chat is ignored, because no server reports it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def find_cache_state(
     is_lost: bool = False,
     reads_per_s: float = 0.0,
 ) -> CacheState:
-    """Return the cache state for the next request at `now` (seconds since the epoch, 0 = unknown).
+    """Return the cache state for the next request at `now` (seconds since the epoch, 0 if unknown).
 
-    `lifetime_s` 0 = the provider caches nothing: every token costs full price. `total`: the token count of all
-    messages, if known; only the newest are then examined. `is_own`: the server is the user's own and reads
-    `reads_per_s` tokens per second; `is_lost`: none of the chat is left in its cache.
+    `lifetime_s`: 0 if the provider caches nothing, so that every token costs full price. `total`: the token count of
+    all messages, if known; only the newest messages are then examined. `is_own`: the user hosts the server, which reads
+    `reads_per_s` tokens per second; `is_lost`: none of the chat is left in the cache.
     """
     if lifetime_s <= 0:
         return CacheState(read_price=1.0, write_price=1.0, lifetime_s=0.0)

@@ -2,8 +2,8 @@
 
 One strategy with parameters implements the rules of four documents (K12, K13): by cycle (R-511…R-514), by message and
 size (R-116, R-117), by tool step within a turn (R-339…R-341), by finished turn until a budget is met (R-342). It never
-removes a message and never changes a call. Code gathered for a question (`gathered_context`) and editor context
-(`editor_context`) are cleared like results of tools with these names; their placeholders name the files.
+removes a message and never changes a tool call. Code gathered for a question (`gathered_context`) and editor context
+(`editor_context`) are cleared like the results of tools with these names; their placeholders name the files.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from codecompanion.placeholders import TEMPLATES, cleared_along, fill_tool_templ
 def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcome:
     """Return the work with old results cleared; calls, user text and replies are not changed (R-511).
 
-    A result is cleared if and only if it answers a call (or was attached to a question), is not cleared yet, is from a
-    tool that counts, is old and large enough, and is longer than the placeholder (R-514). Content that the running
-    question refers to does not count as old unless everything does. A second run clears nothing.
+    A result is cleared if and only if it answers a call (or was attached to a question), is not cleared yet, comes from
+    a selected tool, is old and large enough, and is longer than the placeholder (R-514). Content that the running
+    question refers to does not count as old, unless `older_than.count` is 0. A second run clears nothing.
     """
     old = old_messages(work.messages, params.older_than, env, params.keep_share)
     excess = _raw_excess(work.messages, params.stop_when, env)
@@ -61,7 +61,7 @@ def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcom
 
 
 def _enough(messages: Messages, edits: list[tuple[int, Message]], env: Env) -> int:
-    """Return how many of the edits, oldest first, bring the request down to the target; all if even they do not."""
+    """Return the number of edits, oldest first, that bring the request down to the target; all if even they do not."""
 
     def is_reached(number: int) -> bool:
         return env.measure(_with(messages, edits[:number])).tokens <= env.target
@@ -77,7 +77,7 @@ def _with(messages: Messages, edits: list[tuple[int, Message]]) -> Messages:
 
 
 def _results(messages: Messages) -> list[tuple[int, str]]:
-    """Return the index and the tool name of everything that may be cleared, in order."""
+    """Return the index and the tool name of every message that may be cleared, in order."""
     found = [
         (index, messages[reply].tool_calls[place].name)
         for index, (reply, place) in pair_tool_calls(messages).call_of.items()

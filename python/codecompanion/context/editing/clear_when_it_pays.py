@@ -1,25 +1,25 @@
 """`clear_when_it_pays`: clears old tool results in batches if that is cheaper than keeping them (lessons 22, 24).
 
-Clearing a message breaks the provider's prompt cache from its position on: everything after it is written again. A
-message that stays is read again with each future request. So for a cut at message p
+Clearing a message invalidates the provider's prompt cache from that position on: everything after it is written again.
+A message that stays is read again with each future request. So for a cut at message p
 
     gain(p) = cleared tokens after p × read price × requests to come − kept warm tokens after p × (write − read price)
 
-and the cut with the greatest gain is made, if the gain is at least `repay` times the cost and enough is freed. The
-number of requests until the cache is cold is unknown; in recorded sessions it is about half the number of requests so
-far, within bounds. With a cold cache there is nothing to lose: everything is written again anyway, so everything that
-is not needed is cleared. Cycles do not matter: a long tool loop is treated like a chat.
+and the cut with the greatest gain is made, if it saves at least `repay` times its cost and frees enough. The number of
+requests until the cache is cold is unknown; in recorded sessions it is about half the number of requests so far, within
+bounds. With a cold cache there is nothing to lose: everything is written again anyway, so everything that is not needed
+is cleared. Cycles do not matter: a long tool loop is treated like a chat.
 
-The user's own server does not read cached tokens again, and its cache does not age: kept messages cost nothing, an edit
-costs the seconds in which the rest is read again. So the edit waits until the cache has lost the chat (then it saves
-seconds, if at least `min_seconds`, whatever the size of the chat) or the window gets tight (`repay` 0). Then the cut is
-made that frees the most tokens per token that is read again.
+A self-hosted server does not read cached tokens again, and its cache does not expire: kept messages cost nothing, and
+an edit costs the seconds needed to read the rest again. So the edit waits until the cache has lost the chat (then it is
+made if it saves at least `min_seconds`, whatever the size of the chat) or the window gets tight (`repay` 0). The cut is
+then the one that frees the most tokens per token read again.
 
 Content likely to be needed is kept: the newest messages, protected messages, results of excluded tools, and the newest
-look at a file that was used recently. How recently depends on later events (`KeepReads`): the old look is needed least
-if the file has been edited since, because the edit contains the new text. Other tool results are hardly ever needed
-again (measured: doc/dev, `adaptive`). Code gathered for a question stays until the turn of that question is over, and
-during any later turn that refers to it.
+read of each recently used file. The meaning of "recently" depends on later events (`KeepReads`): an old read is needed
+least if the file has been edited since, because the edit contains the new text. Other tool results are hardly ever
+needed again (measured: doc/dev, `adaptive`). Code gathered for a question stays until the turn of that question ends,
+and during any later turn that refers to it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SHORT_LIFETIME_S = 300.0
 def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome:
     """Return the work with a batch of messages shortened; `Skipped` if keeping them is cheaper or safer.
 
-    After a manual command, or a request that was refused as too long, cost does not matter.
+    Cost does not matter after a manual command, or after a request was refused as too long.
     """
     messages = work.messages
     is_cold = env.cache.is_cold
@@ -76,9 +76,9 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
 
 
 def explain_results(messages: Messages, params: ClearWhenItPays, env: Env) -> dict[str, str]:
-    """Return for each sizeable tool result, by id, why it was cleared or is kept, in plain words.
+    """Return, by message id, the reason why each large tool result was cleared or is kept, in plain words.
 
-    Empty if these parameters do not apply to the current cache state.
+    The result is empty if these parameters do not apply to the current cache state.
     """
     if params.cache == ("warm" if env.cache.is_cold else "cold"):
         return {}
@@ -107,7 +107,7 @@ def _explain(index: int, tail: int, uses: FileUses, params: ClearWhenItPays) -> 
 
 
 class _Shorter(msgspec.Struct, frozen=True):
-    """The possible replacement of a message, and the estimated tokens that it frees.
+    """A possible replacement for a message, and the estimated number of tokens that it frees.
 
     `at`: the latest possible cut: the message itself, or the start of the turn whose reasoning is removed as a whole.
     """
@@ -125,9 +125,10 @@ class _Cut(msgspec.Struct, frozen=True):
 
 
 def _from_cut(found: dict[int, _Shorter], cut: int, uses: FileUses) -> dict[int, _Shorter]:
-    """Return the messages shortened from the cut on.
+    """Return the shortened messages from the cut on.
 
-    The newest look at a file stays as long as an older look stays, so that the model never has only an outdated one.
+    The newest read of a file is kept as long as an older read is kept, so that the model never has only an outdated
+    one.
     """
     older = set[str]()
     for index in uses.open:
@@ -144,7 +145,7 @@ def _from_cut(found: dict[int, _Shorter], cut: int, uses: FileUses) -> dict[int,
 
 
 def _find_shorter(messages: Messages, uses: FileUses, params: ClearWhenItPays, env: Env) -> dict[int, _Shorter]:
-    """Return the replacements of messages that are unlikely to be needed, by index."""
+    """Return replacements, by index, for messages that are unlikely to be needed."""
     tail = _tail_start(uses, params)
     placeholder = TEMPLATES[params.template]
     cost = env.count_text(placeholder)
@@ -181,7 +182,7 @@ def _find_shorter(messages: Messages, uses: FileUses, params: ClearWhenItPays, e
 
 
 def _old_thoughts(messages: Messages, tail: int, uses: FileUses, env: Env) -> dict[int, tuple[int, int]]:
-    """Return (start of its turn's reasoning, tokens) for each reply with removable reasoning; whole turns only."""
+    """Return (start of the turn's reasoning, tokens) for each reply whose reasoning is removable; whole turns only."""
     newest = newest_finished_turn(messages, env)
     if tail < len(messages):
         newest = min(newest, (messages[tail].cycle or 0) - 1)

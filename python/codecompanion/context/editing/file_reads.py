@@ -1,7 +1,8 @@
-"""Finds the tool results that show a file, and outdated ones, to judge what a future edit needs (lesson 24).
+"""Finds the file that a tool call reads or edits, to judge which results a future edit needs (lesson 24).
 
-Tool names do not matter: a path is an argument named like one, or the file of a `cat`, `sed -n`, `head` or `tail` in a
-shell command. A file is *edited* by a call that names a path and contains text to write. Prose is never interpreted.
+Tool names do not matter: a path is an argument whose name suggests a path, or the file of a `cat`, `sed -n`, `head` or
+`tail` in a shell command. A file is *edited* by a call that names a path and contains text to write. Prose is never
+interpreted.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _WHOLE = frozenset({"cat", "nl", "less", "bat"})
 
 
 class FileUse(msgspec.Struct, frozen=True):
-    """How one call uses a file. `part` describes the range read, "" = the whole file."""
+    """The use of a file by one call. `part` describes the range read, or is "" for the whole file."""
 
     path: str
     access: Access
@@ -41,7 +42,7 @@ class FileUse(msgspec.Struct, frozen=True):
 
 
 def file_use(call: ToolCall) -> FileUse | None:
-    """Return the file that the call uses and how, or None if it names no file."""
+    """Return the file that the call uses, and how it uses it, or None if the call does not use a file."""
     arguments = read_arguments(call.arguments)
     if not isinstance(arguments, dict):
         return None

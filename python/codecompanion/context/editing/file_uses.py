@@ -1,7 +1,7 @@
 """Tracks which message read, edited or named which file, reading only new messages (lesson 24).
 
-`FileUses` is a fold: given a chat's messages before each request, it reads only those after the last one seen. After an
-edit of the view, it rebuilds its tables but reads only changed messages again.
+`FileUses` is a fold: given the messages of a chat before each request, it reads only messages after the last one seen.
+After an edit of the view, it rebuilds its tables but reads only changed messages again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from codecompanion.model.invariants import CallPosition
 from codecompanion.model.messages import Message, ReasoningPart, goes_along, is_protected, is_typed_by_user
 
 MIN_LONG_ARGUMENTS = 400
-"""Minimum characters of a call's arguments that are worth a placeholder."""
+"""Minimum length of call arguments that are worth replacing with a placeholder."""
 _MAX_WORDS_CHARS = 20_000
-"""Maximum characters of a user message that describes the work; a longer one is pasted text."""
+"""Maximum length of a user message that describes the work; a longer message counts as pasted text."""
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """The facts extracted from one message: the file uses of its calls, and the files its text names."""
+    """The facts extracted from one message: the file uses of its calls, and the file names in its text."""
 
     message: Message
     uses: tuple[FileUse | None, ...]
@@ -35,12 +35,10 @@ class FileUses:
 
     `before[i]`: tokens before message i; the last entry is the total. `of_result`: the file use of a result.
     `last_read`, `last_edited` (by path), `named_by_user`, `named_by_model` (by name): the newest positions.
-    `last_shown`: the newest result that shows the whole file. `last_typed`: the user's newest message (-1 = none).
-    `replies`: the number of model replies.
-    `open`: messages that can be shortened, in order: uncleared results and attachments of questions, and replies with
-    long arguments.
-    `thoughts`: by turn, the replies with reasoning and its estimated tokens; in `bound` turns it must stay, because
-    other parts of them depend on it.
+    `last_shown`: the newest result that shows the whole file. `last_typed`: the user's newest message, or -1.
+    `replies`: the number of model replies. `open`: messages that can be shortened, in order: uncleared results and
+    attachments of questions, and replies with long arguments. `thoughts`: by turn, the replies with reasoning and its
+    estimated tokens; in `bound` turns the reasoning must stay, because other parts of the turn depend on it.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """`fit_tool_results`: truncates the largest tool results until the request fits (R-524).
 
-Head and tail are kept with a note between them; the log keeps the full text. All results share one size limit, so huge
-results shrink and small ones stay unchanged. A result that was truncated before loses more of its head and tail; its
-single note reports the total omitted.
+The head and tail of a result are kept with a note between them; the log keeps the full text. All results share one size
+limit, so huge results shrink and small ones stay unchanged. A result that was truncated before loses more of its head
+and tail; its single note reports the total number of characters omitted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORTH_CUTTING = 1.25
 def fit_tool_results(work: Work, params: FitToolResults, env: Env) -> Outcome:
     """Return the work with large tool results truncated to the highest limit at which the request fits the target.
 
-    If even the lowest limit is not enough, they are truncated to that; `Skipped` if no result is larger.
+    If even the lowest limit is not enough, the results are truncated to it; returns `Skipped` if no result exceeds it.
     """
     lowest = max(params.least, int(params.min_share * env.window))
     sizes = {
@@ -60,7 +60,7 @@ def _may_be_cut(message: Message) -> bool:
 
 
 def _cut(messages: Messages, sizes: dict[int, int], level: int, env: Env) -> Messages:
-    """Return the messages with every sized result of more than `level` tokens truncated to about that."""
+    """Return the messages with every result in `sizes` that exceeds `level` tokens truncated to about that level."""
     changed = list(messages)
     for index, size in sizes.items():
         if size > level:
@@ -69,7 +69,7 @@ def _cut(messages: Messages, sizes: dict[int, int], level: int, env: Env) -> Mes
 
 
 def _shortened(message: Message, share: float, env: Env) -> Message:
-    """Return the result with this share of its text (head, note, tail), and with all its images and documents."""
+    """Return the result reduced to this share of its text (head, note, tail), with all its images and documents."""
     before, after = _ends(message)
     keep = max(0, int(share * len(message.text)) - len(RESULT_CUT))
     head = before[: int(keep * _HEAD_SHARE)]
@@ -82,7 +82,7 @@ def _shortened(message: Message, share: float, env: Env) -> Message:
 
 
 def _ends(message: Message) -> tuple[str, str]:
-    """Return the two texts from which to take head and tail: the text's halves, or what an earlier truncation left."""
+    """Return the sources of head and tail: two parts of the full text, or the ends left by an earlier truncation."""
     head, note, tail = message.text.partition(RESULT_CUT.format(chars=message.left_out))
     if message.left_out and note:
         return head, tail

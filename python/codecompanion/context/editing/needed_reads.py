@@ -1,9 +1,9 @@
-"""Decides which look at a file a future edit is likely to need (lesson 24), and why, in plain words.
+"""Decides which file reads a future edit is likely to need (lesson 24), and explains why in plain words.
 
-Measured on recorded coding sessions: of the newest looks at files that were not touched for 8, 16, 32, 64 or 128
-messages, the model still needed 10, 8, 7, 4 and 1 % verbatim. If the file had been edited since, it was 4, 1, 1, 1 and
-0 %, because the edit contains the new text. In both cases it was far less once the user had written a new message.
-Searches, commands and results of edits are almost never needed.
+Measured on recorded coding sessions: when a file had not been touched for 8, 16, 32, 64 or 128 messages, the model
+still needed 10, 8, 7, 4 and 1 % of its newest reads verbatim. If the file had been edited since, the share was 4, 1, 1,
+1 and 0 %, because the edit contains the new text. In both cases it was far lower once the user had written a new
+message. Searches, commands and results of edits are almost never needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NotNegative = Annotated[int, msgspec.Meta(ge=0)]
 
 
 def why_needed(index: int, uses: FileUses, keep: KeepReads) -> str:
-    """Return why the result at this index is likely to be needed, or ""."""
+    """Return the reason why the result at this index is likely to be needed, or "" if it is not."""
     if not uses.is_newest(index):
         return ""
     path, total = uses.of_result[index].path, len(uses.messages)

@@ -1,9 +1,9 @@
 """Removes the superfluous parts of an old reply: long strings in its calls, and its reasoning.
 
-Text that an edit replaced is no longer in the file. Text that it wrote is superfluous if a later result that is kept
-shows the whole file. Texts of other calls (a script, a prompt for another agent) have served their purpose. Names,
+Text that an edit replaced is no longer in the file. Text that an edit wrote is superfluous if a later result that is
+kept shows the whole file. Text in other calls (a script, a prompt for another agent) has served its purpose. Names,
 paths and short values stay, and the arguments stay valid JSON of the same shape. Reasoning that only its provider can
-read is never edited: it is only removed whole, turn by turn; until then the reply is left unchanged (lesson 26).
+read is never edited, only removed as a whole, turn by turn; until then the reply is left unchanged (lesson 26).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codecompanion.model.messages import Message, ReasoningPart, ToolCall, has_e
 from codecompanion.placeholders import ARGUMENT_CLEARED
 
 MAX_KEPT_LENGTH = 200
-"""Maximum characters of a value that is always kept: it is not worth a placeholder, and describes the call."""
+"""Maximum length of a value that is always kept, because it is not worth a placeholder and describes the call."""
 
 
 def shorten_calls(
@@ -29,8 +29,8 @@ def shorten_calls(
 ) -> Message:
     """Return the reply with long strings in its calls cleared, or the same object if there are none.
 
-    `what`: which strings to clear: those that edits `replaced`, those they have `written` if a later result shows the
-    whole file, those of all `other` calls. Results in `cleared` (by index) do not count as shown.
+    `what`: the strings to clear: text that edits `replaced`, text that edits have `written` if a later result shows the
+    whole file, and text in all `other` calls. Results in `cleared` (by index) do not count as shown.
     """
     if is_protected(message) or has_encrypted(message):
         return message
@@ -68,7 +68,7 @@ def _without_texts(call: ToolCall, old_only: bool) -> ToolCall:
 
 
 def _cleared(value: Any, keep: bool) -> Any:
-    """Return the value with its long strings replaced; with `keep`, only those in fields named `old…`."""
+    """Return the value with its long strings replaced; with `keep`, only strings in fields named `old…`."""
     if isinstance(value, str):
         return value if keep or len(value) <= MAX_KEPT_LENGTH else ARGUMENT_CLEARED
     if isinstance(value, list):

@@ -1,8 +1,8 @@
-"""Protects content that the running question refers to, which is as new as the question.
+"""Protects content that the running question refers to, because it is as new as the question.
 
-A question whose code or editor context is already in the chat refers to it instead of sending it again. Clearing it in
-the same turn would deprive that question of it. A mention that an attachment refers to counts as attached: clearing it
-would save nothing, because the attachment would then include the text.
+A question whose code or editor context is already in the chat refers to it instead of sending it again. Clearing that
+content in the same turn would deprive the question of it. A mention that an attachment refers to counts as attached:
+clearing it would save nothing, because the attachment would then include the text.
 """
 
 from __future__ import annotations

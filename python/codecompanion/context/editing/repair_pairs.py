@@ -60,7 +60,7 @@ def repair_pairs(messages: Messages) -> Repair:
 
 
 def _last_result_behind(messages: Messages, assistant: int) -> int:
-    """Return the index of the last tool message that directly follows the assistant message, or else its own."""
+    """Return the index of the last tool message directly after the assistant message, or `assistant` if none."""
     last = assistant
     while last + 1 < len(messages) and messages[last + 1].role == "tool":
         last += 1

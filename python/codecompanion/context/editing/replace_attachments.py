@@ -11,9 +11,9 @@ from codecompanion.placeholders import TEMPLATES, image_cleared, mentioned_clear
 
 
 def replace_attachments(work: Work, params: ReplaceAttachments, env: Env) -> Outcome:
-    """Return the work with removed attachments restored as placeholders in their place, marked compacted.
+    """Return the work with placeholders in place of removed attachments, marked as compacted.
 
-    They also stay in `removed`, because the summary may describe their content.
+    The attachments also stay in `removed`, because the summary may describe their content.
     """
     placeholders: dict[str, Message] = {}
     for message in work.removed:

@@ -28,8 +28,8 @@ from codecompanion.placeholders import ERROR_PRUNED, without_gathered_code
 def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
     """Return the work with the large arguments of old calls replaced (R-117); ids and names stay.
 
-    A reply with encrypted reasoning is changed as a whole or not at all (lesson 26): in the running turn it stays; in
-    older turns it loses the encrypted parts along with the arguments.
+    A reply with encrypted reasoning is changed as a whole or not at all (lesson 26): in the running turn the reply
+    stays unchanged; in older turns it loses the encrypted parts along with the arguments.
     """
     old = old_messages(work.messages, params.older_than, env)
     messages = list(work.messages)
@@ -53,7 +53,7 @@ def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
 
 
 def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
-    """Return the work without its oldest messages, as few as needed to fit the stage's target (R-133).
+    """Return the work with as few of the oldest messages dropped as needed to fit the stage's target (R-133).
 
     The summary, protected messages and the newest messages stay; a call is dropped with its results. Work that fits is
     returned as is. If dropping all others is not enough, the trimmed work is returned although it exceeds the target.

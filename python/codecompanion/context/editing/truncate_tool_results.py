@@ -1,4 +1,4 @@
-"""S4 `truncate_tool_results`: truncates results that are too large by themselves, even the newest (R-412…R-415).
+"""S4 `truncate_tool_results`: truncates results that are too large on their own, even the newest (R-412…R-415).
 
 A JSON result stays readable: a list keeps its first items, an object the head of its `content`; any other text keeps
 its head. Sizes are in tokens of `CHARS_PER_TOKEN` characters, as the rule defines them, so the truncation does not
@@ -49,7 +49,7 @@ def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> 
 
 
 def _with_text(message: Message, text: str, env: Env) -> Message:
-    """Return the result with its text replaced and recounted; its images and documents stay."""
+    """Return the result with its text replaced and its tokens recounted; its images and documents stay."""
     left_out = message.left_out + max(1, len(message.text) - len(text))
     changed = with_changes(message, content=replaced_text(message, text), edited=True, left_out=left_out)
     return env.recounted(changed)
@@ -84,7 +84,7 @@ def is_document(value: dict[str, Any]) -> bool:
 
 
 def cut_text(text: str, max_tokens: int) -> str:
-    """Return the head of the text with a note, never longer than `max_tokens` (R-413)."""
+    """Return the head of the text with a truncation note, at most `max_tokens` in total (R-413)."""
     limit = max_tokens * CHARS_PER_TOKEN
     head = cut_with_note(text, limit, max(0, limit - _CUT_RESERVE_CHARS), CONTENT_TRUNCATED)
     return head if len(head) <= limit else text[:limit]
@@ -101,6 +101,6 @@ def _parse(text: str) -> Any:
 
 
 def _first_items(items: list[Any], count: int) -> str:
-    """Return the first items as JSON, with a note on the total."""
+    """Return the first items as JSON, with a note on the total number of items."""
     shown = items[:count]
     return json.dumps(shown, ensure_ascii=False) + f"\n\n[... showing {len(shown)} of {len(items)} items ...]"

@@ -1,7 +1,7 @@
 """Collects the words, numbers and paths of a list of messages, to check a summary against them (lesson 11).
 
-Words are runs of ASCII letters, digits, `_` and `$` on both sides, so copied text is found whatever surrounds it. A
-path is also found as the end, beginning or middle of a longer path, split at slashes.
+In both the messages and the summary, words are runs of ASCII letters, digits, `_` and `$`, so copied text is found
+whatever surrounds it. A path is also found as the end, beginning or middle of a longer path, split at slashes.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Pause = Callable[[], None]
 class Known:
     """The words, numbers and paths in strings, as distinct pieces (`_add_pieces`); each set is built on first use.
 
-    `_runs`: every distinct path and word, between slashes, one per line.
+    `_runs`: every distinct path and every hash on its own line, enclosed in slashes.
     """
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = _joined(pieces)
 
     def read(self, pause: Pause) -> None:
-        """Build all sets in advance; `pause` is called in between."""
+        """Build all sets in advance; `pause` is called after each set."""
         for read in (lambda: self._words, lambda: self._numbers, lambda: self._runs):
             read()
             pause()
@@ -87,7 +87,7 @@ class Known:
         return number in self._numbers or _plain_number(number) in self._numbers
 
     def has_path(self, path: str) -> bool:
-        """Return whether the path or address occurs, whole or as part of a longer one.
+        """Return whether the path or URL occurs, whole or as part of a longer one.
 
         An absolute path also counts if its folder and the remaining part both occur, because it may be a working
         directory joined with a relative path.
@@ -108,7 +108,7 @@ class Known:
 
 
 def is_hash(word: str) -> bool:
-    """Return whether the word looks like the hexadecimal name of a commit or similar."""
+    """Return whether the word looks like a hexadecimal hash, for example of a commit."""
     return _HASH.fullmatch(word) is not None
 
 
@@ -116,7 +116,7 @@ class KnownNames:
     """The names in the messages of one chat, including call arguments; kept while a summary is written (`Folds`).
 
     Names that an earlier summary marked as unverified or planned do not count. The messages are read once, before the
-    summary if there is time; if the list has only grown, only new messages are read.
+    summary is written if there is time; if the list has only grown, only new messages are read.
     """
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ def _texts_of(message: Message) -> Iterator[str]:
 
 
 def _without_marked(summary: str) -> str:
-    """Return an earlier summary without the names marked in it, wherever they occur."""
+    """Return an earlier summary without the names that it marks as unverified, wherever they occur in it."""
     marked: set[str] = set()
     for mark in _MARK.finditer(summary):
         listed = mark[1]
@@ -165,7 +165,7 @@ def _without_marked(summary: str) -> str:
 
 
 def _name_before(text: str) -> str:
-    """Return the text before a mark: a word, or the span in backticks."""
+    """Return the name at the end of the text before a mark: a word, or a span in backticks."""
     line = text.removesuffix(" ").rpartition("\n")[2]
     if line.endswith("`") and "`" in line[:-1]:
         return line[line.rindex("`", 0, -1) :]
@@ -175,7 +175,7 @@ def _name_before(text: str) -> str:
 def _add_pieces(pieces: set[bytes], texts: Iterable[str]) -> None:
     """Add the runs of characters that can belong to a name or a number.
 
-    Every pattern finds the same matches in these pieces as in the messages, and they are a small part of a long
+    Every pattern finds the same matches in these pieces as in the messages, and the pieces are far smaller than a long
     history.
     """
     for given in texts:
@@ -187,7 +187,10 @@ def _add_pieces(pieces: set[bytes], texts: Iterable[str]) -> None:
 
 
 def _joined(pieces: Iterable[bytes]) -> tuple[str, ...]:
-    """Return the pieces joined into strings of several thousand; other threads wait while a pattern reads a string."""
+    """Join the pieces into strings of several thousand pieces each.
+
+    Other threads wait while a pattern reads a string.
+    """
     waiting = iter(pieces)
     parts = iter(lambda: tuple(islice(waiting, _PIECES_AT_ONCE)), ())
     return tuple(b" ".join(part).decode("utf-8", "surrogatepass") for part in parts)

@@ -1,7 +1,7 @@
 """Finds the files that a summary plans to write, which may be missing from the history (lesson 11).
 
 Only future work counts: "create src/a.py", "src/a.py does not exist yet", a list or a tree below "Files to add:" or
-"Proposed structure". That a file *was* created is a claim and is checked like any other.
+"Proposed structure". A statement that a file *was* created is a claim and is checked like any other.
 """
 
 from __future__ import annotations

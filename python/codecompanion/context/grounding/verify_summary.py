@@ -1,12 +1,12 @@
-"""`verify_summary`: marks names and numbers of a summary that do not occur in the history (lesson 11).
+"""`verify_summary`: marks names and numbers in a summary that do not occur in the history (lesson 11).
 
 Models invent names: 3 % of the file names in real summaries do not exist. Every path, every word that can only be an
-identifier, every word in backticks, every version and every measurement (`1.5s`) is looked up in the messages the stage
-started from (messages, call arguments, earlier summaries). Plain numbers (a summary does its own counting), status
-codes, and files that the text plans to write are exempt. An unknown name is followed by ` (unverified)`, outside its
-backticks; for a code block the mark is on a line below. Nothing is removed: the next model and the user see which names
-are unreliable. A name that an earlier summary marked stays unverified. A summary written by code invents no names, it
-only shortens them, so it is skipped.
+identifier, every word in backticks, every version and every measurement (`1.5s`) is looked up in the messages that the
+stage started with (message text, call arguments, earlier summaries). Plain numbers (a summary does its own counting),
+status codes, and files that the text plans to write are exempt. An unknown name is followed by ` (unverified)`, outside
+its backticks; for a code block the mark is on a line below. Nothing is removed: the next model and the user see which
+names are unreliable. A name that an earlier summary marked stays unverified. A summary written by code is skipped,
+because code invents no names and only shortens them.
 
 One pass over the history builds the sets (`known_names`), and one over the prose queries them. The step runs after the
 model has written the text and before code adds its own (quotes, ledger).
@@ -50,7 +50,7 @@ _COMMON = frozenset(
 
 
 def verify_summary(work: Work, params: VerifySummary, env: Env) -> Outcome:
-    """Return the work with unknown names marked; `details` count the names checked and those unverified."""
+    """Return the work with unknown names marked; `details` contains the numbers of checked and unverified names."""
     if not work.summary or work.details.written_by == "code":
         return work
     if is_given(work) and not params.also_given:
@@ -62,7 +62,7 @@ def verify_summary(work: Work, params: VerifySummary, env: Env) -> Outcome:
 
 
 def mark_unverified(text: str, known: Known) -> tuple[str, int, list[str]]:
-    """Return the marked text, the number of distinct names checked, and the unknown ones in order."""
+    """Return the marked text, the number of distinct names checked, and the unknown names in order."""
     checker = _Checker(known)
     lines = lines_and_fences(text)
     out: list[str] = []
@@ -89,7 +89,7 @@ class _Checker:
         self.planned: frozenset[str] = frozenset()
 
     def mark_line(self, line: str) -> str:
-        """Return one line of prose with marks."""
+        """Return a line of prose with each unknown name marked."""
         ordinal = _ORDINAL.match(line)
         done = ordinal.end() if ordinal else 0
         out = [line[:done]]
@@ -101,14 +101,14 @@ class _Checker:
         return "".join([*out, self._mark_prose(line[done:])])
 
     def line_below(self, code: str, last: str) -> str:
-        """Return the line below a code block that lists its unknown names, or ""."""
+        """Return a line that lists the unknown names of a code block, to be placed below it, or ""."""
         missing = list(dict.fromkeys(name for name, _ in self._found_in(code) if not self._knows(name)))
         if not missing:
             return ""
         return f"{'' if last.endswith(chr(10)) else chr(10)}{UNVERIFIED[:-1]}: {', '.join(missing)})\n"
 
     def _mark_behind(self, code: str) -> str:
-        """Return the mark after a span in backticks, or "" if all its names are known."""
+        """Return the mark to place after a span in backticks, or "" if all its names are known."""
         found = [name for name, _ in self._found_in(code)]
         words = [
             word for word in WORD.findall(code) if _is_quoted_name(word) and not any(word in name for name in found)
@@ -132,7 +132,7 @@ class _Checker:
         return "".join([*out, text[done:]])
 
     def _found_in(self, text: str) -> Iterator[tuple[str, int]]:
-        """Yield every path, identifier and number of the text with its end, without overlaps."""
+        """Yield every path, identifier and number of the text with its end offset, without overlaps."""
         plain, places = _unescape(text)
         found = [(m.start(), m.end(), m.group()) for form in (_URL, PATH, PLACE) for m in form.finditer(plain)]
         found += [
@@ -164,7 +164,7 @@ class _Checker:
 
 
 def _unescape(text: str) -> tuple[str, list[int]]:
-    """Return the text without Markdown's backslashes, and the original index of each character ([] = unchanged)."""
+    """Return the text without Markdown's backslashes, and the original index of each character ([] if unchanged)."""
     if "\\" not in text:
         return text, []
     gone = {match.start() for match in _ESCAPED.finditer(text)}

@@ -1,1 +1,1 @@
-"""Writes a summary without a model: facts read from the log and written by code."""
+"""Writes a summary without a model: code reads the facts from the log and formats them."""

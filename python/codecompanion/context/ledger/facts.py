@@ -80,9 +80,9 @@ _CUT = regex(r"(?<!\S)\S{0,200}\n(?:\.\.\.\[truncated\]\.\.\.|…\[\d+ character
 
 
 class FileFact(msgspec.Struct):
-    """A file in the log: the counts of actions on it, their weight, and the position of the last message.
+    """A file in the log: the count of each action on it, their total weight, and the position of the last one.
 
-    `symbols`: definitions that edits wrote to it, with the position of the newest edit.
+    `symbols`: definitions that edits wrote to the file, with the position of the newest edit.
     """
 
     path: str
@@ -137,7 +137,7 @@ def gather(messages: Sequence[Message]) -> Facts:
 
 
 class _Reader:
-    """One pass over the messages."""
+    """Collects the facts in one pass over the messages."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.facts = Facts({}, {}, [], [], [], [], [], [], [], [], [], [])
@@ -270,7 +270,7 @@ class _Reader:
         return facts
 
     def _age(self, position: int) -> float:
-        """Return 0.25 for the oldest message … 1.25 for the newest: recent facts are more likely to be needed."""
+        """Return a weight from 0.25 (oldest message) to 1.25 (newest): recent facts are more likely to be needed."""
         return 0.25 + (position + 1) / self.count if self.count else 1.0
 
     def _file(self, path: str, action: Action, position: int) -> None:
@@ -294,7 +294,7 @@ class _Reader:
                 fact.symbols[name] = position
 
     def _names(self, text: str, position: int, weight: float) -> None:
-        """Count the names in the text, each once per message, because names that recur over time matter."""
+        """Add weight to the names in the text, once per message, because names that recur over time matter."""
         names = self.facts.names
         gain = weight * self._age(position) ** 3
         for name in sorted(set(NAME.findall(_shortened(text)))):
@@ -303,7 +303,7 @@ class _Reader:
 
 
 def paths_in(text: str) -> list[str]:
-    """Return the paths that a string mentions, in the form of `Facts.files`, without those of examples."""
+    """Return the paths that a string mentions outside its examples, in the same form as in `Facts.files`."""
     return [_cleaned(path) for path in PATH.findall(without_examples(_shortened(text)))]
 
 

@@ -1,8 +1,8 @@
 """Finds the goal of a session: the first substantial request, until the user states a new one (R-319).
 
 "continue", thanks, greetings, questions about the time and compaction prompts are not requests. A message that only
-sets rules is the goal until there is a better one. It works on the stored one-line text, so that a goal carried over is
-judged like a new one.
+sets rules is the goal until there is a better one. The stored one-line text is evaluated, so that a goal carried over
+is judged like a new one.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _MAY_STATE = regex(
     r"|necesito|quero|preciso|voglio|vorrei|хочу|нужн|我(?:想|要|需要)",
     re.IGNORECASE,
 )
-"""Matches words of which every stated goal contains one, so that other messages need no closer look."""
+"""Matches at least one word of every stated goal, so that messages without a match need no closer check."""
 
 
 class Weight(IntEnum):

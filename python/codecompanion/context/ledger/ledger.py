@@ -1,7 +1,8 @@
-"""Writes a summary without a model: the sections of a schema, from the log (R-526, lessons 11, 14, 21).
+"""Writes a summary without a model: fills the sections of a schema from the log (R-526, lessons 11, 14, 21).
 
 Nothing is invented: user messages are quoted, file names, identifiers, commands and errors are copied, a status comes
-from an exit code or an error mark. The offline adapter replies with it, and it is the last tier when no model succeeds.
+from an exit code or an error mark. The offline adapter uses this summary as its reply, and it is the last tier when no
+model succeeds.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _UNLIMITED = 10_000
 # Minimum tokens to which user messages are shortened; beyond that, the oldest are dropped.
 _MIN_QUOTE_LENGTH = 40
 _ROOM_FOR_BOTH = 30
-"""Minimum tokens for showing both requests; with less room, only the latest is shown."""
+"""Minimum tokens for showing both the first and the latest request; with less room, only the latest is shown."""
 _FIRST = "First request:"
 _LATEST = "Latest request:"
 _NAMES = "Identifiers used, the most important first: "
@@ -90,9 +91,9 @@ def summarise(
     """Return the summary of the messages, at most `max_tokens` by `count`; "" only if nothing fits.
 
     The user's own words may take `for_quotes` additional tokens, which are reserved for them (R-431). `facts_first`:
-    short facts in them take precedence over whole messages.
+    short facts in these words take precedence over whole messages.
 
-    An earlier summary among the messages is carried on: its quoted user messages, files and open tasks stay. A schema
+    An earlier summary among the messages is carried over: its quoted user messages, files and open tasks stay. A schema
     without sections for a ledger is replaced by the default.
     """
     chosen = load_schema(schema)
@@ -158,7 +159,7 @@ def _few(parts: dict[Role, list[str]], schema: Schema, telling: Sequence[Role]) 
 
 
 def _in_words(numbers: Sequence[int]) -> str:
-    """Return ascending numbers with each run joined: `2, 4 to 6`."""
+    """Return ascending numbers as text with each run joined, such as `2, 4 to 6`."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
         first = runs.pop()[0] if runs and runs[-1][1] == number - 1 else number
@@ -198,7 +199,7 @@ def _join(parts: dict[Role, list[str]], schema: Schema) -> str:
 
 
 def _carry(earlier: Sequence[str]) -> dict[Role, list[str]]:
-    """Return the lines of the newest earlier summary by role; without known headings all of it is the request."""
+    """Return the lines of the newest earlier summary by role; if it has no known headings, all of it is the request."""
     if not earlier:
         return {}
     schema = guess_schema(earlier[-1])
@@ -238,7 +239,7 @@ def _before_latest(carried: list[str]) -> list[str]:
 def _user_messages(facts: Facts, limit: int, count: Count, key_of: KeyOf, *, facts_first: bool) -> list[str]:
     """Return every user message verbatim; if there is no room, the longest without demands are shortened first.
 
-    Quotes of an earlier summary come first; its excerpts and counts are carried on.
+    Quotes of an earlier summary come first; its excerpts and counts are carried over.
     """
     earlier = read_quotes(facts.earlier[-1]) if facts.earlier else Quotes()
     asked = [pair for pair in zip(facts.requests, facts.request_ids, strict=True) if pair[0].strip()]
@@ -298,7 +299,7 @@ def _next_step(facts: Facts, limit: int, count: Count) -> list[str]:
 
 
 def _cut_to(text: str, max_tokens: int, count: Count) -> str:
-    """Return as many whole lines as fit."""
+    """Return as many whole lines of the text as fit in `max_tokens`."""
     lines = text.split("\n")
     while lines and count("\n".join(lines)) > max_tokens:
         lines = lines[: int(len(lines) * 0.8)]

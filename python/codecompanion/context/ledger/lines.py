@@ -48,9 +48,9 @@ def plain(text: str, limit: int) -> str:
 
 
 def write_within(write: Callable[[int], str], max_tokens: int, count: Count, tries: int) -> str:
-    """Return the result of `write` with a budget that keeps it within `max_tokens`, else the result of the last try.
+    """Return the result of `write` with a budget that keeps it within `max_tokens`, or else the result of the last try.
 
-    Lines are counted one by one, but the text as a whole may count more than their sum.
+    Lines are counted one by one, but the whole text may have more tokens than the sum of its lines.
     """
     budget = max_tokens
     text = write(budget)
@@ -64,7 +64,7 @@ def write_within(write: Callable[[int], str], max_tokens: int, count: Count, tri
 
 
 def fit(lines: Iterable[str], limit: int, count: Count) -> list[str]:
-    """Return the first lines that fit."""
+    """Return the first lines that fit in `limit` tokens."""
     kept: list[str] = []
     for line in lines:
         limit -= count(line) + 1
@@ -125,12 +125,12 @@ def _root(folders: Iterable[str]) -> str:
 
 
 def _within(folder: str, root: str) -> str:
-    """Return the folder relative to the root; other folders keep their path."""
+    """Return the folder relative to the root, or unchanged if it is outside the root."""
     return "." if folder == root else folder.removeprefix(f"{root}/")
 
 
 def _path_of(folder: str, names: list[str]) -> str:
-    """Return the files of a folder on one line; a single file by its path."""
+    """Return the files of a folder on one line, or the path of a single file."""
     if not folder or len(names) == 1:
         return f"{folder}/{names[0]}" if folder else ", ".join(names)
     return f"{folder}/: {', '.join(names)}"
@@ -139,9 +139,9 @@ def _path_of(folder: str, names: list[str]) -> str:
 def _merged(files: Iterable[FileFact]) -> list[FileFact]:
     """Return the files, each under its longest spelling.
 
-    A shorter spelling (a bare name, or a path in an import) stands for the only longer path with that ending. If there
-    are several, a file that was only mentioned may stand for the most important one; actions on a file are never
-    attributed to another file.
+    A shorter spelling (a bare name, or a path in an import) is merged into the only longer path with that ending. If
+    there are several, a file that was only mentioned may be merged into the most important one; actions on a file are
+    never attributed to another file.
     """
     by_name: dict[str, list[FileFact]] = {}
     for fact in files:

@@ -47,7 +47,7 @@ def describe_call(call: ToolCall) -> str:
 
 
 def command_of(call: ToolCall) -> str:
-    """Return the shell command of a call without a leading `cd … &&`; or ""."""
+    """Return the shell command of a call without a leading `cd … &&`, or "" if it has none."""
     for key, value in strings_in(read_arguments(call.arguments)):
         if key in COMMAND_KEYS and not is_word(value):
             return _CHANGE_FOLDER.sub("", value)
@@ -55,7 +55,7 @@ def command_of(call: ToolCall) -> str:
 
 
 def is_word(value: str) -> bool:
-    """Return whether a command argument only names an action: `str_replace`, `view`."""
+    """Return whether a command argument only names an action, such as `str_replace` or `view`."""
     return (value.isidentifier() and "_" in value) or value in {"view", "create", "insert", "edit", "delete", "rename"}
 
 
@@ -81,12 +81,15 @@ def verb_of(name: str) -> Action | None:
 
 
 def looks_like_path(value: str) -> bool:
-    """Return whether an argument that should be a path can be one."""
+    """Return whether the value of a path argument looks like a path."""
     return 0 < len(value) <= 240 and "\n" not in value and not any(char in value for char in "*?{}<>|\"'")
 
 
 def todos_of(arguments: Any) -> list[tuple[str, bool]]:
-    """Return the list of a todo tool: objects with a text and a status."""
+    """Return the list of a todo tool as (text, whether it is done).
+
+    Its entries are objects with a text and a status.
+    """
     if not isinstance(arguments, dict):
         return []
     for key, value in arguments.items():

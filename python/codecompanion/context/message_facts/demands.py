@@ -2,7 +2,7 @@
 
 A demand uses words such as `never`, `must`, `keep`, `no … without`, or states a general rule in a short message ("Names
 of files are in lower case."). Questions, reports and code do not count. A false positive costs a line of the summary, a
-false negative the user's trust, so if in doubt, a sentence counts.
+false negative the user's trust, so a doubtful sentence counts.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from codecompanion.formats.regex import regex
 from codecompanion.formats.sanitise import leave_out_orders
 
 _SHORT_CHARS, _MAX_STATEMENT_LENGTH = 600, 200
-"""Maximum characters of a message, and of a plain statement in it, that may be a rule: longer ones are reports, or
-pasted."""
+"""Maximum lengths of a message, and of a plain statement in it, that may state a rule; longer texts are reports or
+pasted.
+"""
 _READ_CHARS = 10_000
-"""Characters of a message that are read at its beginning and end: people write requests before or after a paste."""
+"""Number of characters read at each end of a message, because people write requests before or after pasted text."""
 
 _FENCE = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 _END = regex(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)(?<!z\.B\.)\s+|(?<=[。！？])|\n+")
@@ -136,7 +137,7 @@ def _is_general(sentence: str) -> bool:
 
 
 def asks_for_no_work(sentence: str) -> bool:
-    """Return whether the sentence is only a rule; "Use msgspec in a.py" may be a rule or a request."""
+    """Return whether the sentence is only a rule, unlike "Use msgspec in a.py", which may also be a request."""
     return is_demand(sentence) and not _ONE_MORE.match(sentence)
 
 
@@ -146,5 +147,5 @@ def is_strict(sentence: str) -> bool:
 
 
 def _has_hint(text: str, hints: frozenset[bytes]) -> bool:
-    """Return whether the pattern with these hints may match the text; False is certain."""
+    """Return whether the pattern with these hints may match the text; if False, it certainly does not match."""
     return not text.isascii() or not hints.isdisjoint(text.encode().translate(_TO_WORDS).split())

@@ -11,7 +11,7 @@ import msgspec
 from codecompanion.formats.regex import regex
 
 Action = Literal["read", "edited", "created", "deleted", "searched", "ran", "used", "seen"]
-"""An action on a file, in the words of a ledger."""
+"""An action on a file, as named in a ledger."""
 
 ROOT_LINE = "Paths that do not start with / are in {root}."
 """Beginning of the ledger line that names the folder common to many lines."""

@@ -1,4 +1,4 @@
-"""Defines patterns of file names and identifiers, wherever they are written."""
+"""Defines patterns for file names and identifiers in any kind of text."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ _HASH = regex(r"(?=.*\d)[0-9a-f]{5,64}")
 
 
 def is_code_name(name: str) -> bool:
-    """Return whether the word can only be an identifier: camelCase, snake_case, digits inside."""
+    """Return whether the word can only be an identifier: camelCase, snake_case, or with digits inside."""
     return _CODE_LIKE.fullmatch(name) is not None and _HASH.fullmatch(name) is None

@@ -40,7 +40,7 @@ _EXAMPLE = regex(
 
 
 def is_noise(text: str) -> bool:
-    """Return whether a message is never needed again: thanks, a bare command, a command's XML."""
+    """Return whether a message is never needed again: thanks, a bare command, or the XML of a command."""
     text = text.strip()
     if not text or len(text) > _MAX_LENGTH:
         return False
@@ -50,7 +50,7 @@ def is_noise(text: str) -> bool:
 
 
 def _is_bare_command(line: str) -> bool:
-    """Return whether a line is a command without a sentence: `/exit`, `/add src/a.py`; not `/ask how does it work`."""
+    """Return whether a line is a command without a sentence: `/exit`, `/add src/a.py`, not `/ask how does it work`."""
     command = _COMMAND.match(line)
     if command is None or _FOREIGN.search(line):
         return False
@@ -75,7 +75,7 @@ def _ends_in_a_sentence(text: str) -> bool:
 
 
 def without_examples(text: str) -> str:
-    """Return a string without its examples: their names belong to no actual work."""
+    """Return a string without its examples, whose names do not belong to the actual work."""
     if "DEMONSTRATION" in text or "<example" in text:
         text = _without_demonstrations(text)
     return _EXAMPLE.sub("", text)

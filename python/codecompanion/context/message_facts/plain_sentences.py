@@ -25,7 +25,7 @@ Speaker = Literal["user", "assistant"]
 
 _TABLE = "context/message_facts/plain_sentences.toml"
 _LENGTHS = range(10, 501)
-"""Lengths of a sentence in characters: shorter ones carry no fact, longer ones are not sentences."""
+"""Valid lengths of a sentence in characters: shorter texts state no fact, longer texts are not sentences."""
 _BLOCK = regex(
     r"^~~~.*?(?:^~~~|\Z)"
     r"|<(output|result|tool_result|stdout|stderr|log|observation|pre|code|blockquote|file|context)>.*?(?:</\1>|\Z)",
@@ -37,7 +37,7 @@ _WORD = regex(r"[a-z][a-z'-]*")
 
 
 class Sentence(msgspec.Struct, frozen=True):
-    """A verbatim sentence that states a fact of the work, and the rule that matched it."""
+    """A verbatim sentence that states a fact about the work, and the rule that matched it."""
 
     kind: Kind
     text: str
@@ -66,7 +66,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Reader:
-    """The compiled rules, indexed by the words of a sentence."""
+    """The compiled rules, indexed by the words that may trigger them."""
 
     def __init__(self, table: _Table) -> None:
         self._parts = table.parts

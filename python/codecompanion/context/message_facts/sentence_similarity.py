@@ -22,11 +22,11 @@ _EMPTY = frozenset(
     " want plan step steps still waiting wait blocked until there here out up if when".split()
 )
 _ENOUGH = 0.6
-"""Minimum share of the longer fact's words that the shorter fact must have."""
+"""Minimum share of the words of the longer fact that the shorter fact must contain."""
 
 
 class Meaning(msgspec.Struct, frozen=True):
-    """The comparable part of a sentence: its words without common ones, and whether it negates."""
+    """The comparable part of a sentence: its words without common ones, and whether it is negated."""
 
     words: frozenset[str]
     negates: bool
@@ -40,7 +40,7 @@ def normal(text: str) -> str:
 
 
 def meaning_of(text: str) -> Meaning:
-    """Return the comparable part of a sentence, without its reason."""
+    """Return the comparable part of a sentence, without any reason that follows."""
     plain = normal(text)
     said = _WORD.findall(_REASON.split(plain, maxsplit=1)[0])
     words = frozenset(_ENDING.sub("", word) for word in said if word not in _EMPTY and word not in _NEGATION)

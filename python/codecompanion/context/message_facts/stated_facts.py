@@ -1,10 +1,10 @@
 """Finds short facts that the user stated: codes, names, numbers, decisions and rules, as verbatim sentences.
 
-A small model's summary loses them, and a small window has no room for whole messages. A sentence counts if it decides
-or forbids something, or contains a value: a digit, a path or another joined word, a name inside the sentence, a
-quotation. A question counts only if the value is in a clause before it ("Since the port is 6390, how …?"). Short plain
-statements ("We ship on Fridays.") come second. Long messages are reports or pasted text, in which only strict demands
-count.
+Summaries by small models lose such facts, and a small window has no room for whole messages. A sentence counts if it
+decides or forbids something, or contains a value: a digit, a path or another compound of words, a name inside the
+sentence, a quotation. A question counts only if the value is in a clause before it ("Since the port is 6390, how …?").
+Short plain statements ("We ship on Fridays.") have lower priority. Long messages are reports or pasted text, in which
+only strict demands count.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TITLE = regex(r"(?:^|\s)(?:Mrs?|Ms|Dr|Prof|St|No|Nr|Fr|Hr)\.$")
 
 
 class StatedFacts(msgspec.Struct, frozen=True):
-    """The distinct facts of one message in order, on one line each; `plain` also has its short statements."""
+    """The distinct facts of one message in order, one line each; `plain` also includes its short statements."""
 
     facts: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ def _is_fact(sentence: str) -> bool:
 
 
 def _decided(text: str, known: Container[str]) -> frozenset[str]:
-    """Return the remaining sentences that state a decision or constraint; questions do not count."""
+    """Return the sentences outside `known` that state a decision or constraint; questions do not count."""
     told = facts_of_sentences(text, "user", is_last=True, known=known)
     return frozenset(fact.text for fact in told if fact.kind in ("decision", "constraint"))
 

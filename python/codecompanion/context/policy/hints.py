@@ -33,7 +33,7 @@ _LISTS = {"stages": "a stage", "tiers": "a tier", "steps": "a step"}
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """Return the closest known name, else a list of all known names."""
+    """Return the closest known name, or else a list of all known names."""
     near = difflib.get_close_matches(name, known, 1)
     return near[0] if near else ", ".join(sorted(known))
 
@@ -51,7 +51,7 @@ def unknown_key(name: str, known: Collection[str], problem: str = "unknown key")
 
 @cache
 def _places() -> dict[str, list[str]]:
-    """Return where each key belongs, in the words that tables use."""
+    """Return descriptions of the places where each key belongs."""
     found: dict[str, list[str]] = {}
     roots = {"the policy": msgspec.inspect.type_info(Policy)}
     params = {**{name: strategy.params for name, strategy in STRATEGIES.items()}, **SHAPERS}

@@ -15,7 +15,7 @@ from codecompanion.context.thresholds import Size, Trigger
 from codecompanion.context.work import StageEvent
 
 CHAT_ADAPTER = "chat_adapter"
-"""Word in `on_fail` for a retry of the model step with the chat's own adapter."""
+"""Value in `on_fail` that retries the model step with the chat's own adapter."""
 OWN_FIELDS = ("description", "resume", "default_window", "status_event", "cooldown", "recovery")
 """Fields that a custom policy may set besides stages, steps and options."""
 PolicyEventName = Literal[
@@ -41,7 +41,7 @@ EVENT_NAMES: tuple[PolicyEventName, ...] = get_args(PolicyEventName)
 
 
 class Departure(msgspec.Struct, frozen=True):
-    """Parameters that we changed in a step of the document: `why`, by name, and the original values (`document`)."""
+    """Parameters that we changed in a document's step: the reasons by name (`why`), and the old values (`document`)."""
 
     why: dict[str, str]
     document: Any
@@ -50,8 +50,8 @@ class Departure(msgspec.Struct, frozen=True):
 class Step(msgspec.Struct, frozen=True):
     """One strategy with its parameters, already checked against the strategy's own struct.
 
-    `optional`: if it has nothing to do, the tier continues with the next step instead of ending. `ours`: why the step
-    exists although the document does not have it (`strict.py`).
+    `optional`: if the step has nothing to do, the tier continues with the next step instead of ending. `ours`: why the
+    step exists although the document does not have it (`strict.py`).
     """
 
     use: str
@@ -62,15 +62,15 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Tier(msgspec.Struct, frozen=True, kw_only=True):
-    """One of a stage's alternatives: tiers are tried in order until a result is accepted, as the last one always is.
+    """An alternative within a stage: tiers are tried in order until a result is accepted; the last one always is.
 
     `ours`: why the tier exists although the document does not have it.
 
     `accept`: `target` if the result must fit the stage's target. `start` (`from` in a table) names the tier whose
-    result it continues. `on_fail`: the fallbacks for a failed summary: the chat's own adapter, or a strategy without a
-    model (K9). `number`: the tier's number in the result (R-137). `event`: the event of a change, "" = the stage's:
-    just truncating results is not a compaction (R-411). `manual` False: `/compact` does not use it as the final tier.
-    `needs`: stages that must be enabled for it to run.
+    result this tier continues. `on_fail`: the fallbacks for a failed summary: the chat's own adapter, or a strategy
+    without a model (K9). `number`: the tier's number in the result (R-137). `event`: the event of a change, or "" for
+    the stage's event, since just truncating results is not a compaction (R-411). `manual`: if False, `/compact` does
+    not use it as the final tier. `needs`: stages that must be enabled for the tier to run.
     """
 
     id: str = ""
@@ -86,21 +86,21 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def summarises(self) -> bool:
-        """Return whether a summary replaces messages; these tiers are skipped if the provider itself compacts (K15)."""
+        """Return whether a summary replaces messages; such tiers are skipped if the provider itself compacts (K15)."""
         return any(STRATEGIES[step.use].summarises for step in self.steps)
 
 
 class Effects(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The session's actions around a change, by name: `before` it is logged, and `after` that."""
+    """The session's actions around a change, by name: `before` and `after` the change is logged."""
 
     before: tuple[Literal["checkpoint"], ...] = ()
     after: tuple[Literal["memory_flush", "daily_log", "snapshot"], ...] = ()
 
 
 class Emits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The named events of a stage: model asked, model failed ("" = none), and all possible events of a change.
+    """The named events of a stage: when the model is asked, when it fails ("" if none), and after a change.
 
-    Those in `changed` are sent if they apply (`named_events.applies`).
+    The events in `changed` are sent if they apply (`named_events.applies`).
     """
 
     started: str = ""
@@ -111,8 +111,8 @@ class Emits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The texts of a compaction: the title of its card, the status while it runs, and the message if it fails.
 
-    `folded`: the card is drawn closed (R-327); otherwise its open sections are visible at once (R-454). `shows_tier`:
-    the line below the title gives the tier, and the number of messages before and after (R-137).
+    `folded`: the card is displayed closed (R-327); otherwise its open sections are visible at once (R-454).
+    `shows_tier`: the line below the title shows the tier, and the number of messages before and after (R-137).
     """
 
     title: str = "Summary"
@@ -127,8 +127,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
     `after` names stages that must be tried before this one, `unless` names stages whose removals make this one
     unnecessary (R-410). `target` is the size to reach, `target_gap` (0..1 of the basis) its minimum distance below the
-    trigger (R-306). `label` is shown for an automatic run. `manual`: `/compact` runs it, with at least
-    `manual_min_messages`. `ours`: why the stage exists although the document does not have it.
+    trigger (R-306). `label` is shown for an automatic run. `manual`: `/compact` runs the stage, if the chat has at
+    least `manual_min_messages` messages. `ours`: why the stage exists although the document does not have it.
     """
 
     id: str
@@ -149,12 +149,12 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def summarises(self) -> bool:
-        """Return whether one of its tiers replaces messages with a summary."""
+        """Return whether one of the stage's tiers replaces messages with a summary."""
         return any(tier.summarises for tier in self.tiers)
 
 
 class ShapeStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step of request shaping: applied to every request while `when` is crossed (None = always), never stored."""
+    """A step of request shaping, applied to every request while `when` is crossed (always if None) and never stored."""
 
     use: str
     params: Any
@@ -173,8 +173,8 @@ class Cooldown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Recovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The reaction to a request that the provider refused as too long (R-451, R-535).
 
-    The request is reduced to `share` of the window (0 = slightly smaller than it was), at most `attempts` times;
-    `emits` names the events of an attempt.
+    The request is reduced to `share` of the window (or to slightly less than its size if `share` is 0), at most
+    `attempts` times; `emits` names the events of an attempt.
     """
 
     share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
@@ -183,28 +183,31 @@ class Recovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummaryAdapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The author of summaries (R-504): the name of an adapter, and one of its models ("" = its default)."""
+    """The author of summaries (R-504): the name of an adapter, and one of its models ("" for its default)."""
 
     name: str = ""
     model: str = ""
 
 
 class Recall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The memory at the start of a new chat (R-420, R-444): `element` wraps it; `ours` as in a stage."""
+    """The memory recalled at the start of a new chat (R-420, R-444): `element` names the wrapper.
+
+    `ours` as in a stage.
+    """
 
     element: str = "memory_recall"
     ours: str = ""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """A complete policy. `summary_adapter` "" = the chat's own adapter.
+    """A complete policy. An empty `summary_adapter` means the chat's own adapter.
 
-    `without_tools`: name of the policy for chats without tools (R-460), "" = this one. `status_event`: name of the
-    event with the window's fill level (R-144), "" = none. `response_style`: the default when a chat's configuration
-    sets none (K16). `stop_over_limit`: do not send a request that still exceeds the input limit (R-335).
+    `without_tools`: name of the policy for chats without tools (R-460), or "" for this policy. `status_event`: name of
+    the event with the window's fill level (R-144), or "" for none. `response_style`: the default when a chat's
+    configuration sets none (K16). `stop_over_limit`: do not send a request that still exceeds the input limit (R-335).
     `request_events`: names of events logged for the first request of a turn, and the first after a compaction (R-328).
     `gathers`: with `context.enabled = "auto"`, gather code for every message (R-201) instead of only on request.
-    `recall` None: a new chat starts without memory. `ours`: the purpose of a policy that follows no document.
+    `recall`: if None, a new chat starts without memory. `ours`: the purpose of a policy that follows no document.
     """
 
     name: str

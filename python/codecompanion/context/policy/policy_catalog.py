@@ -35,9 +35,9 @@ def known_names(custom: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def load_policy(name: str, custom: Mapping[str, Mapping[str, Any]] | None = None, key: str = "policies") -> Policy:
-    """Return a built-in policy, or one of `custom`: name → table, as a user writes them below `key`.
+    """Return a built-in policy, or one of `custom` (name → table, as a user writes them below `key`).
 
-    A custom table `extends` another policy (by default the built-in one of its own name), sets its options, and may
+    A custom table `extends` another policy (by default the built-in policy of the same name), sets its options, and may
     replace or add whole stages by id. `strict = true`, or ` strict` after any name, removes our additions.
 
     Raises:
@@ -69,7 +69,7 @@ def _load(name: str, custom: Mapping[str, Mapping[str, Any]], key: str, extendin
 
 
 def _base(name: str, custom: Mapping[str, Any], key: str, extending: tuple[str, ...]) -> Policy:
-    """Return the base policy; an error in it is also reported for the policy that extends it."""
+    """Return the base policy; an error in a custom base is reported for the policy that extends it."""
     try:
         return _load(name, custom, key, extending)
     except ConfigError as error:
@@ -85,7 +85,7 @@ def _built_in(name: str) -> Policy:
 
 
 def _sound(custom: Mapping[str, Any]) -> str:
-    """Return the names of policies that can be extended because they lead to a built-in one."""
+    """Return the names of the policies that can be extended because their own chain ends at a built-in policy."""
     return ", ".join(sorted({*policy_names(), *(name for name in custom if _is_grounded(name, custom))}))
 
 

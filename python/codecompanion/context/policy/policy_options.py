@@ -20,12 +20,12 @@ _STRICT = "strict"
 COMMON_OPTIONS = ("enabled", _STRICT, "compaction.adapter", "compaction.fallback_to_chat_adapter")
 """Options of every policy below `context_management`; `strict` only for policies that follow a document."""
 _SESSIONS = "sessions."
-"""Prefix that KodaCode's document puts before its options (R-305), which mean the same here."""
+"""Prefix of the options in KodaCode's document (R-305); options have the same meaning with and without it."""
 TARGET_THRESHOLD = "compaction_target_threshold"
 _THRESHOLD = "compaction_threshold"
 _NAMES_OF_THRESHOLD = (_THRESHOLD, "compaction.trigger", _SESSIONS + _THRESHOLD)
 _NAMES_OF_TARGET = (TARGET_THRESHOLD, _SESSIONS + TARGET_THRESHOLD)
-"""Names of the two options in KodaCode's document (R-305), and our own name of the first."""
+"""The names of the target option, without and with the prefix from KodaCode's document (R-305)."""
 
 
 def with_options(policy: Policy, options: Mapping[str, Any], key: str, beside: tuple[str, ...] = ()) -> Policy:
@@ -36,8 +36,8 @@ def with_options(policy: Policy, options: Mapping[str, Any], key: str, beside: t
     next to them.
 
     Raises:
-        ConfigError: an unknown option, a value of the wrong type, or contradictory options; names the key path below
-            `key`.
+        ConfigError: an unknown option, a value of the wrong type, or contradictory options; the error names the key
+            path below `key`.
     """
     given = flatten(options, option_names(policy))
     if _boolean(given.pop(_STRICT, False), f"{key}.{_STRICT}"):
@@ -61,7 +61,7 @@ def with_options(policy: Policy, options: Mapping[str, Any], key: str, beside: t
 
 
 def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -> None:
-    """Refuse a setting given under two names with different values, and a target not below its threshold (R-305)."""
+    """Refuse one setting given under two names with different values, and a target not below its threshold (R-305)."""
     told: dict[str, str] = {}
     for name in sorted(given):  # in any order of writing, our own name takes precedence
         place = _place(policy, name)
@@ -85,7 +85,7 @@ def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -
 
 
 def _meant(value: Any) -> Size | None:
-    """Return the size that an option gives in one of its forms, or None."""
+    """Return the size that an option value describes in any of its forms, or None if it is invalid."""
     try:
         return read_size(value, "", Trigger)
     except ConfigError:
@@ -108,7 +108,7 @@ def with_known_options(policy: Policy, options: Mapping[str, Any], key: str) -> 
     """Return the policy with the settings that apply to it; others are ignored (`unknown_options`).
 
     Raises:
-        ConfigError: as `with_options`.
+        ConfigError: as in `with_options`.
     """
     given = known_options(policy, options)
     policy = with_options(policy, {name: value for name, value in given.items() if name == _STRICT}, key)
@@ -142,8 +142,8 @@ def flatten(options: Mapping[str, Any], known: tuple[str, ...], prefix: str = ""
 def _with_value(policy: Policy, target: str, value: Any, key: str) -> Policy:
     """Return the policy with the value at a path replaced; a table is merged into the existing one.
 
-    Places: `stage.trigger`, `stage.target`, `stage.strategy.parameter…`, `stage.tier.strategy.parameter…`, and
-    `stage.tier.on_fail`; `one+other.…` sets the place in two stages.
+    Possible paths: `stage.trigger`, `stage.target`, `stage.strategy.parameter…`, `stage.tier.strategy.parameter…`, and
+    `stage.tier.on_fail`; `one+other.…` sets the value in two stages.
     """
     ids, *path = target.split(".")
     wanted = ids.split("+")
@@ -219,7 +219,7 @@ def _with_fallback(policy: Policy, on: bool) -> Policy:
 
 
 def _summary_adapter(value: Any, key: str) -> SummaryAdapter:
-    """Return the adapter for summaries: nil, a name, or {name, model} (R-504)."""
+    """Return the adapter for summaries, given as nil, a name, or {name, model} (R-504)."""
     if value is None:
         return SummaryAdapter()
     if isinstance(value, str):

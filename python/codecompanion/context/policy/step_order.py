@@ -18,8 +18,8 @@ def check_order(tier: Tier, before: frozenset[str], key: str) -> frozenset[str]:
     """Return the products of a tier's steps; `before`: the products of the tier that it continues.
 
     Raises:
-        ConfigError: a step whose input no step produces, or only a later one; a summary that is overwritten or never
-            inserted; the error names the step.
+        ConfigError: a step whose input no earlier step produces; a summary that is overwritten or never inserted; the
+            error names the step.
     """
     made = set(before)
     for number, step in enumerate(tier.steps, 1):

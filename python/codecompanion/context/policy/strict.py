@@ -1,10 +1,10 @@
 """Restores a policy as its document defines it, without the additions that its table marks as ours.
 
-The table itself marks our additions and gives the reason: `ours = "…"` at a stage, a tier or a step that the document
-does not have, `ours = { parameter = "…" }` at a step of the document with a changed parameter. In that case `document =
-{ parameter = … }` has the document's value, by default the strategy's default.
+The table itself marks our additions and gives the reason: `ours = "…"` on a stage, a tier or a step that the document
+does not have, `ours = { parameter = "…" }` on a step of the document with a changed parameter. In that case `document =
+{ parameter = … }` gives the document's value, which is by default the strategy's default.
 
-`ALWAYS` lists what remains in the strict form.
+`ALWAYS` lists the guarantees that remain in the strict form.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from codecompanion.errors import ConfigError
 
 S = TypeVar("S", Step, ShapeStep)
 RECALL = "recall"
-"""Path of the memory at the start of a new chat, among the deviations."""
+"""The path under which the memory at the start of a new chat is listed among the deviations."""
 SUFFIX = " strict"
-"""`codebuddy strict` is the `codebuddy` policy without our additions."""
+"""Suffix of strict policy names: `codebuddy strict` is the `codebuddy` policy without our additions."""
 _DESCRIPTION = "Exactly as in its document, without our additions; see :help codecompanion-strict."
 ALWAYS = (
     "No request is sent that is larger than the window: results are cut, then the chat is compacted without a model.",
@@ -34,7 +34,7 @@ ALWAYS = (
     "After three failed compactions in a row, automatic ones pause for two messages.",
     "The log keeps everything; every change can be undone.",
 )
-"""Guarantees of every policy, in words for the user; no document's rules may override them."""
+"""Guarantees of every policy, worded for the user; a document's rules cannot override them."""
 
 
 def deviations(policy: Policy) -> tuple[Deviation, ...]:
@@ -85,7 +85,7 @@ def strict(policy: Policy, key: str = "") -> Policy:
 
 
 def strict_form(policy: Policy, key: str = "") -> Policy:
-    """Return the policy listed as `… strict`; raises `ConfigError` as `strict`."""
+    """Return the policy as listed under `… strict`; raises `ConfigError` like `strict`."""
     return msgspec.structs.replace(strict(policy, key), description=_DESCRIPTION)
 
 
@@ -99,7 +99,7 @@ def _strict_name(name: str) -> str:
 
 
 def without(policy: Policy, places: frozenset[str], key: str = "") -> Policy:
-    """Return the policy without our additions at these places; raises `ConfigError` if it cannot work."""
+    """Return the policy without our additions at these places; raises `ConfigError` if the result cannot work."""
     stages = tuple(_stage(stage, places, key) for stage in policy.stages if not _is_gone(stage, stage.id, places))
     recall = None if RECALL in places else policy.recall
     made = msgspec.structs.replace(policy, stages=stages, shape=_steps(policy.shape, "shape", places), recall=recall)

@@ -1,4 +1,4 @@
-"""Reads policies from tables of a TOML file or a user's configuration (pipeline.md 5.5).
+"""Reads policies from tables in a TOML file or in a user's configuration (pipeline.md 5.5).
 
 Every error names the key path.
 """
@@ -49,7 +49,7 @@ TARGET = "{ at = 0.5 }, { tokens = 16000 } or false"
 SIZES = ("at", "tokens", "always")
 _PROGRAMS = ("step", "tier", "like")
 _LIKE = ("tiers", "event", "target", "target_gap", "effects", "emits", "card")
-"""Fields that a stage inherits from the stage it is `like`, unless it sets them."""
+"""Fields that a stage inherits from the stage named in `like`, unless it sets them."""
 TIERS = "a list of tiers: { { id = …, step = { … } }, … }"
 
 
@@ -72,7 +72,7 @@ def policy_from_table(table: Mapping[str, Any], key: str) -> Policy:
 
 
 def check_names(policy: Policy, key: str) -> None:
-    """Refuse references to missing stages, events and option places."""
+    """Refuse references to stages, events and option paths that do not exist."""
     known = [stage.id for stage in policy.stages]
     for number, stage in enumerate(policy.stages):
         where = f"{key}.stage.{stage.id}"
@@ -97,7 +97,7 @@ def check_names(policy: Policy, key: str) -> None:
 
 
 def led_to(policy: Policy, target: str) -> str:
-    """Return an option's path without those of its stages that lack it; "" if none has it."""
+    """Return an option's path without the stages that lack it, or "" if every stage lacks it."""
     known = {stage.id: stage for stage in policy.stages}
     ids, _, path = target.partition(".")
     found = [id for id in ids.split("+") if id in known and _has(known[id], path.split("."))]
@@ -105,7 +105,7 @@ def led_to(policy: Policy, target: str) -> str:
 
 
 def without_lost_options(policy: Policy, key: str) -> Policy:
-    """Return a policy with changed stages, without options whose path is gone; raises as `check_names` does."""
+    """Return a policy without the options whose path no longer exists; raises `ConfigError` like `check_names`."""
     options = {option: place for option, target in policy.options.items() if (place := led_to(policy, target))}
     kept = msgspec.structs.replace(policy, options=options)
     check_names(kept, key)
@@ -203,7 +203,7 @@ def _steps(tables: Any, key: str, shared: Shared) -> tuple[Step, ...]:
 
 
 def read_tier(table: Any, key: str, shared: Shared = NOT_SHARED) -> Tier:
-    """Return one tier of a stage; raises `ConfigError`."""
+    """Return the tier that a table describes; raises `ConfigError`."""
     fields = table_of(table, key, "a tier: { id = …, step = { … } }")
     refuse_unknown(fields, {*Tier.__struct_encode_fields__, "step"} - {"steps"}, key)
     fields["steps"] = _steps(fields.pop("step", ()), f"{key}.step", shared)
@@ -265,7 +265,7 @@ def _step(table: Any, key: str) -> Step:
 
 
 def _params(fields: dict[str, Any], kind: type[Any], key: str) -> tuple[Any, str, Departure | None]:
-    """Return a step's parameters, why the step is ours ("" = it is in the document), and its changed parameters."""
+    """Return the parameters of a step, why it is ours ("" if it is in the document), and its changed parameters."""
     ours, document = fields.pop("ours", ""), fields.pop("document", {})
     params = convert(with_sizes(fields, kind), kind, key)
     if isinstance(ours, str):

@@ -1,4 +1,4 @@
-"""Checks tables in general: tables, lists and plain numbers; every error names the full key path.
+"""Checks general properties of tables, lists and plain numbers; every error names the full key path.
 
 Positions in key paths count from 1, as in the Lua table the user wrote.
 """

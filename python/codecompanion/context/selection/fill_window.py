@@ -1,8 +1,8 @@
-"""The `fill` of S6: keeps as many of the newest messages as fit the target (R-416…R-419, R-422).
+"""The `fill` option of S6: keeps as many of the newest messages as fit the target (R-416…R-419, R-422).
 
-Order: messages that must stay; those that the next reply answers; older messages that name the files in use, oldest
-first, up to a share of the target; then the newest, backwards until the first that does not fit. It works only on
-indexes.
+Order: messages that must stay; messages that the next reply answers; older messages that name the files in use, oldest
+first, up to a share of the target; then the newest messages, backwards until the first that does not fit. This module
+works only on indexes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_PATH_LENGTH = 400
 
 
 def fill_to_target(messages: Messages, kept: frozenset[int], path_share: float, env: Env) -> frozenset[int]:
-    """Return the kept indexes, and those of further messages that fit.
+    """Return the kept indexes, and the indexes of further messages that fit.
 
     A call and its results count as one message. Messages that the next reply answers stay even if they do not fit
     (R-422).
@@ -58,7 +58,7 @@ def _selected(messages: Messages, kept: frozenset[int], start: int) -> Messages:
 
 
 def legal_cuts(messages: Messages) -> tuple[int, ...]:
-    """Return, ascending, the indexes before which the list may be split without separating a call from its result."""
+    """Return the indexes, ascending, where the list can be split without separating a call from its result."""
     illegal: set[int] = set()
     for result, (assistant, _) in pair_tool_calls(messages).call_of.items():
         illegal.update(range(assistant + 1, result + 1))
@@ -76,7 +76,7 @@ def being_answered(messages: Messages) -> frozenset[int]:
 
 
 def _naming_active_files(messages: Messages, kept: frozenset[int], budget: int, env: Env) -> frozenset[int]:
-    """Return the older messages that name a file of the newest ones, oldest first, within `budget` tokens (R-416).
+    """Return the older messages that name a file from the newest, oldest first, within `budget` tokens (R-416).
 
     A message that belongs to a call is kept with the whole pair or not at all (R-418). Code gathered for an older
     question is excluded: it is gathered again if a question needs it.
@@ -101,7 +101,7 @@ def _naming_active_files(messages: Messages, kept: frozenset[int], budget: int, 
 
 
 def named_paths(message: Message, env: Env) -> set[str]:
-    """Return the paths a message names: absolute ones of two or more parts, relative ones that exist (R-419)."""
+    """Return the paths a message names: absolute paths of two or more parts, and relative paths that exist (R-419)."""
     return {word for word in _words(message) if _is_absolute_path(word) or _is_existing_path(word, env)}
 
 

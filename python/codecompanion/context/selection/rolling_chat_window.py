@@ -1,8 +1,8 @@
 """S18 `rolling_chat_window`: sends a chat without tools as a cached summary and its newest messages (R-456…R-458).
 
 The live summary is the cache: it is written when the chat has grown long, stays unchanged while a few more messages
-arrive, and is rewritten from itself and the messages about to leave before any of them is lost. In between, the window
-is slightly longer than configured, so that the prefix in the provider's prompt cache stays valid.
+arrive, and is rewritten from itself and the messages about to leave before any of them is lost. Between rewrites, the
+window is slightly longer than configured, so that the prefix in the provider's prompt cache stays valid.
 """
 
 from __future__ import annotations

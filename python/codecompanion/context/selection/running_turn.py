@@ -23,7 +23,7 @@ from codecompanion.placeholders import quoted_request
 def is_answering(head: Messages) -> bool:
     """Return whether the model is in the middle of its answer: after tool results, or asked to continue a reply.
 
-    Messages that were attached in the meantime come after them and do not count.
+    Messages attached in the meantime come later and do not count.
     """
     for message in reversed(head):
         if message.tag == GO_ON_TAG:
@@ -56,7 +56,7 @@ def running_from(head: Messages) -> int | None:
 
 
 def kept_of_running(messages: Messages, start: int, budget: int, env: Env) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the running turn's indexes that stay unchanged, and those of its plan, of which only the text stays.
+    """Return the indexes of the running turn that stay unchanged, and the indexes of its plan, which stay as text only.
 
     The user's messages and the newest round stay; older rounds stay within `budget` tokens. The plan is the first text
     that the model wrote in this turn, and the latest one.
@@ -78,7 +78,7 @@ def kept_of_running(messages: Messages, start: int, budget: int, env: Env) -> tu
 
 
 def _rounds(messages: Messages, start: int) -> list[frozenset[int]]:
-    """Return the indexes of each reply with calls, and of its results, oldest first, beginning at `start`."""
+    """Return, for each reply with calls, its index and those of its results, oldest first, beginning at `start`."""
     rounds: dict[int, set[int]] = {i: {i} for i in range(start, len(messages)) if messages[i].tool_calls}
     for result, (assistant, _) in pair_tool_calls(messages).call_of.items():
         if assistant in rounds:

@@ -1,9 +1,9 @@
 """S6 `select_window`: decides which messages stay and which are summarised (K7, K8, R-522, R-551).
 
-The kept messages are a union: protected ones, those named by the parameters, the newest messages, cycles or turns
-(R-116, R-309), and as many of the newest as fit the target (`fill_window`, R-416). A call and its results stay or go
-together, so the boundary moves back if necessary (R-128, R-417). The live summary never stays: the next summary always
-covers it, whatever its position and author.
+The kept messages are a union: protected messages, messages named by the parameters, the newest messages, cycles or
+turns (R-116, R-309), and as many of the newest as fit the target (`fill_window`, R-416). A call and its results stay or
+go together, so the boundary moves back if necessary (R-128, R-417). The live summary never stays: the next summary
+always covers it, whatever its position and author.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOTHING = Skipped("nothing_to_summarise", "nothing to summarise yet")
 
 
 def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
-    """Return the work with `messages` reduced to the kept ones and `removed` to those a summary must cover.
+    """Return the work with the kept messages in `messages` and the messages that a summary must cover in `removed`.
 
     The kept messages keep their order; a kept call or result keeps its partner (R-004).
     """
@@ -105,7 +105,7 @@ def _counted(messages: Messages) -> tuple[int, ...]:
 
 
 def _newest(messages: Messages, params: SelectWindow, env: Env) -> frozenset[int]:
-    """Return the newest `count` units, as indexes."""
+    """Return the indexes of the messages in the newest `count` units."""
     counted = _counted(messages)
     match params.unit:
         case "messages":
@@ -134,7 +134,7 @@ def _are(count: int) -> str:
 
 
 def _too_few(messages: Messages, recent: frozenset[int], params: SelectWindow) -> Skipped | None:
-    """Return why a short chat stays unchanged, or None if it is long enough (R-120, R-417)."""
+    """Return the reason to leave a short chat unchanged, or None if it is long enough (R-120, R-417)."""
     counted = _counted(messages)
     least = max(params.min_total, 3) if params.fill else params.min_total
     if len(counted) < least:
@@ -152,7 +152,7 @@ def _with_newer_half(messages: Messages, kept: frozenset[int]) -> frozenset[int]
 
 
 def first_pending(messages: Messages) -> int:
-    """Return the index from which all messages are unanswered user messages, or the length."""
+    """Return the index from which all messages are unanswered user messages, or the list's length if there are none."""
     index = len(messages)
     while index > 0 and messages[index - 1].role == "user" and messages[index - 1].tag != SUMMARY_TAG:
         index -= 1

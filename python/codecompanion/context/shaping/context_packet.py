@@ -1,7 +1,7 @@
 """S21 `context_packet`: puts a few workspace facts before a question, to save the model from asking (R-350…R-355).
 
-The facts are passed as values; they, the user's words and the facts sent earlier decide which sections are attached.
-Facts are only names, codes and counts, never the content of a file or a hunk of a patch.
+The facts are passed as values; the sections to attach depend on these facts, the user's words and the facts sent
+earlier. Facts are only names, codes and counts, never the content of a file or a hunk of a patch.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class DiagnosticFact(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """The facts of the workspace at the start of a turn. `branch` "" = none."""
+    """The facts of the workspace at the start of a turn. `branch` is "" if there is none."""
 
     name: str = ""
     is_git: bool = False
@@ -65,7 +65,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class Packet(msgspec.Struct, frozen=True):
-    """The packet of a turn: its text ("" = none), its sections, and why others were omitted.
+    """The packet of a turn: its text ("" if it is empty), its sections, and the omitted sections.
 
     `omitted`: (section, reason) with the reason `unchanged`, `not_asked_for`, `empty` or `token_budget`.
     """
@@ -77,7 +77,7 @@ class Packet(msgspec.Struct, frozen=True):
 
 
 def section_text(section: Section, facts: Facts) -> str:
-    """Return the lines of a section (R-351), or ""."""
+    """Return the lines of a section (R-351), or "" if it is empty."""
     match section:
         case "repo":
             return f"name: {one_line(facts.name) or 'workspace'}\ngit: {'detected' if facts.is_git else 'not_detected'}"
@@ -137,7 +137,7 @@ def plan_packet(
     """Return the packet of a new turn (R-352, R-353).
 
     `words`: the user's message. `sent`: the last text of each section in this chat (empty in the first turn). A section
-    that exceeds the budget is omitted; a smaller one after it may still fit.
+    that exceeds the budget is omitted; a smaller section after it may still fit.
     """
     if budget <= 0:
         return Packet()

@@ -16,7 +16,7 @@ from codecompanion.model.messages import ToolSpec
 
 
 class Fragment(msgspec.Struct, frozen=True):
-    """A part of the system prompt (R-329). `compact` "" = no short form."""
+    """A part of the system prompt (R-329). `compact` is "" if it has no short form."""
 
     key: str
     label: str
@@ -64,7 +64,7 @@ def _without_descriptions(schema: Any, depth: int, level: int = 0) -> Any:
     """Return the schema without descriptions that are more than `depth` levels of properties below the tool.
 
     Only keywords that contain schemas are followed: a property may be named `description`, and a default or an enum may
-    contain one.
+    contain a key of that name.
     """
     if not isinstance(schema, dict):
         return schema

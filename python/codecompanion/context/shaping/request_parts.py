@@ -1,9 +1,9 @@
-"""Splits a request into layers, fragments and prior turns (R-329, R-330), and sums up its three-part mix (R-357).
+"""Splits a request into layers, fragments and prior turns (R-329, R-330), and counts tokens by its three parts (R-357).
 
     instructions · tools · summary · history (prior turns) · turn (the running turn)
 
-The order is the order on the wire, stable parts first. Sizes in bytes are those of the readable text (UTF-8); tokens
-are the cached, uncalibrated estimates of the messages.
+The order is the order on the wire, stable parts first. Sizes in bytes refer to the readable text (UTF-8); tokens are
+the cached, uncalibrated estimates of the messages.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def layer_of(message: Message, turn_id: str) -> Layer:
 
 
 def turn_of(message: Message) -> str:
-    """Return the turn's name as in placeholders and summaries (R-002), or without a cycle, as in the log."""
+    """Return the turn's name in placeholders and summaries (R-002), or its name in the log if it has no cycle."""
     return message.turn_id if message.cycle is None else turn_name(message.cycle)
 
 
 def request_mix(sent: Iterable[Message], tools_tokens: int, count: Callable[[Message], int]) -> dict[str, int]:
-    """Return the tokens of a request by part: `prompt`, `conversation` and `tools` (R-357)."""
+    """Return the token count of each part of a request: `prompt`, `conversation` and `tools` (R-357)."""
     mix = {"prompt": 0, "conversation": 0, "tools": tools_tokens}
     for message in sent:
         mix["prompt" if layer_of(message, "") == "instructions" else "conversation"] += message.tokens or count(message)
@@ -51,7 +51,7 @@ def request_mix(sent: Iterable[Message], tools_tokens: int, count: Callable[[Mes
 
 
 def text_bytes(message: Message) -> int:
-    """Return the size of the message's text and tool calls."""
+    """Return the size of the message's text and tool calls in bytes."""
     said = len(message.text.encode("utf-8", "surrogatepass"))
     return said + sum(
         len(call.name) + len(call.arguments.encode("utf-8", "surrogatepass")) for call in message.tool_calls
@@ -102,7 +102,7 @@ def _layer(layer: Layer, fragments: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _message_fragments(sent: Sequence[Message], turn_id: str) -> list[dict[str, Any]]:
-    """Return one fragment per instruction and summary, and one for all messages of a turn together."""
+    """Return one fragment per instruction and summary, and one per turn for all of its messages."""
     fragments: dict[str, dict[str, Any]] = {}
     for message in sent:
         layer = layer_of(message, turn_id)
@@ -146,7 +146,7 @@ def _tool_fragments(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """Turns that only the summary covers: their number, their size as logged, and the names of the new ones."""
+    """Turns that only the summary covers: their number, their size as logged, and their names."""
 
     turns: int = 0
     size_bytes: int = 0
@@ -154,7 +154,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, messages: Iterable[Message]) -> LeftOut:
-        """Return the figures of the turns of these messages; instructions and summaries do not belong to a turn."""
+        """Return the figures for the turns of these messages; instructions and summaries do not belong to a turn."""
         gone = [message for message in messages if layer_of(message, "") == "history" and message.turn_id]
         turn_ids = tuple(dict.fromkeys(map(turn_of, gone)))
         return cls(len(turn_ids), sum(map(text_bytes, gone)), turn_ids)

@@ -1,1 +1,1 @@
-"""Strategies that have a model write a summary, judge it, fit it and insert it into the view."""
+"""Strategies that ask a model for a summary, judge it, fit it and insert it into the view."""

@@ -2,8 +2,8 @@
 
 It runs after `insert_summary`, so that the measured request is the one that will be sent. Only the text of the summary
 shrinks: element, header and quoted request stay, and so do the headings of sections that an agent needs to continue.
-Quotes added by code have a budget separate from the model's (R-431), in the requested form or any other; if that is
-still too much, quotes become excerpts with their keys.
+Quotes added by code have a budget separate from the model's text (R-431), whether or not it has the requested form; if
+that is still too much, quotes become excerpts with their keys.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SHRINK = 0.75
 def fit_summary(work: Work, params: FitSummary, env: Env) -> Outcome:
     """Return the work with its summary as small as necessary; unchanged if it fits.
 
-    The model's text is first cut to its own budget (R-433). `details` record the size before.
+    The model's text is first cut to its own budget (R-433). `details` records the previous size.
     """
     place = next((i for i, message in enumerate(work.messages) if message.tag == SUMMARY_TAG), None)
     if place is None:
@@ -113,7 +113,7 @@ def _shrunk(text: str, tokens: int, env: Env) -> str:
 
 
 def _put_back(told: str, quotes: str, whole: str = "") -> str:
-    """Return the rest of the model's text with the quotes, and with the keys of the whole text."""
+    """Return the model's text with the quotes put back, and with the keys of the whole text."""
     text = put_quotes(told, quotes) if quotes else told
     span = read_span(whole)
     return put_span(text, span) if span is not None else text

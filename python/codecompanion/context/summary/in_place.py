@@ -20,11 +20,12 @@ from codecompanion.context.work import Continuation, Env, SummaryRequest, Work
 TRANSCRIPT_PRICE = 1.0
 """Price per token of a separate request, which is read only once, so that caching it costs nothing."""
 MIN_SAVED = 1_000
-"""Minimum savings in tokens of plain input; below it, the risk that the model continues its task is not worth it."""
+"""Minimum savings in tokens of plain input; for less, the risk that the model continues its task is too high."""
 MIN_OUTPUT_SHARE = 0.5
 """Minimum share of the summary's budget that the window must leave; most summaries are shorter than allowed."""
 MIN_OUTPUT_TOKENS = 400
-"""Sufficient tokens for the summary if reading the chat again is free: a local server with the chat in its cache."""
+"""Number of tokens that is enough for the summary if a local server has the chat in its cache, so that reading is free.
+"""
 
 
 def in_place(request: SummaryRequest, order: Callable[[int], str], work: Work, env: Env) -> SummaryRequest | None:
@@ -57,7 +58,7 @@ def in_place(request: SummaryRequest, order: Callable[[int], str], work: Work, e
 
 
 def _instructions(order: str, work: Work, env: Env) -> tuple[str, int]:
-    """Return the message that asks for the summary, and its tokens."""
+    """Return the message that asks for the summary, and its token count."""
     prompt = prompts.load("summary_in_place").format(order=order)
     if kept := _newest_kept(work):
         prompt += "\n\n" + prompts.load("summary_in_place_kept").format(count=kept)
@@ -72,6 +73,6 @@ def _newest_kept(work: Work) -> int:
 
 
 def price_of(chat: Continuation, order_tokens: int, env: Env) -> float:
-    """Return the price of reading the chat and the order, in tokens of plain input."""
+    """Return the price of reading the chat and the instructions, in tokens of plain input."""
     new = min(chat.new, chat.tokens)
     return env.cache.read_price * (chat.tokens - new) + env.cache.write_price * (new + order_tokens)

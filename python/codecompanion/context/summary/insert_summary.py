@@ -22,7 +22,7 @@ from codecompanion.summary_frame import SUMMARY_HEADERS, neutralise_element
 def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
     """Return the work with the summary in its place and the pending messages at the end.
 
-    The user's request of an interrupted loop is quoted verbatim at its end.
+    The user's request of an interrupted loop is quoted verbatim at the end of the summary.
     """
     if not work.summary:
         return Failed("there is no summary to insert")
@@ -51,7 +51,7 @@ def insert_summary(work: Work, params: InsertSummary, env: Env) -> Outcome:
 def summary_text(work: Work, params: InsertSummary) -> str:
     """Return the whole text of the summary message.
 
-    It ends with the quoted request, and cannot close the element around it (R-433).
+    The text ends with the quoted request, and is escaped so that it cannot close the element around it (R-433).
     """
     said = work.summary + (quote_request(work.request) if work.request else "")
     header = SUMMARY_HEADERS[params.header].format(count=len(work.removed))

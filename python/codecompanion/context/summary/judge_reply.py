@@ -47,10 +47,11 @@ _ANNOUNCEMENT = 200
 def accept_reply(
     reply: SummaryReply, schema: Schema | None = None, prompt: str = "", about: Sequence[str] = ()
 ) -> str | Failed:
-    """Return the summary text without its private analysis, or why the reply is rejected; `again`: a retry may help.
+    """Return the summary text without its private analysis, or `Failed` with the reason why the reply is rejected.
 
-    `schema` is the requested form and `prompt` its wording (None: any text is accepted), `about` the strings that it
-    must be about. Of a truncated reply, the complete sections are used if they form a summary.
+    `schema` is the requested form and `prompt` its wording (None: any text is accepted), `about` the strings that the
+    summary must be about. If the reply is truncated, its complete sections are used if they form a summary. `again` is
+    set in the failure if a retry may help.
     """
     failure = _ended_badly(reply, schema)
     if failure is not None:
@@ -123,7 +124,7 @@ def in_order(text: str, schema: Schema) -> str:
 def inside_form(text: str, schema: Schema) -> str:
     """Return the text with nothing before its first section: an announcement is dropped, longer text moves inside.
 
-    The note on a removed order also moves inside, to explain the gap.
+    The note about a removed instruction also moves inside, to explain the gap.
     """
     form = form_of(text, schema)
     found = parse_sections(text, form)
@@ -152,7 +153,7 @@ def _not_about(texts: Sequence[str], told: Sequence[str]) -> str:
 
 
 def _why_none(text: str, schema: Schema, prompt: str, told: Sequence[str]) -> str:
-    """Return why a reply is not a summary (form, length, subject), or "" if it is."""
+    """Return the reason (form, length or subject) why a reply is not a summary, or "" if it is."""
     if not schema.section and guess_schema(text) is None:
         return _too_little(text, told) or _not_about([text], told)
     telling = _telling_sections(text, schema, prompt)
@@ -160,7 +161,7 @@ def _why_none(text: str, schema: Schema, prompt: str, told: Sequence[str]) -> st
 
 
 def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Failed:
-    """Return the contents of a reply's sections, or why they are not a summary: half must exist, some with content.
+    """Return the contents of a reply's sections, or a failure: half of the sections must exist, some with content.
 
     An answer in another known form is accepted. "None" is a valid answer, but not for every section, and repeating the
     prompt's description of a section does not count.
@@ -181,7 +182,7 @@ def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Fai
 
 
 def _too_little(text: str, told: Sequence[str]) -> str:
-    """Return why free text is too short for a summary of its history, or ""."""
+    """Return the reason why free text is too short for a summary of its history, or "" if it is long enough."""
     if _says_nothing(text):
         return _nothing_said(text)
     least = min(MIN_CHARS, int(_SHARE_OF_SHORT * sum(map(_length, told)))) if told else MIN_CHARS
@@ -189,7 +190,7 @@ def _too_little(text: str, told: Sequence[str]) -> str:
 
 
 def _length(text: str) -> int:
-    """Return the length in alphabetic letters: a Chinese character counts as three."""
+    """Return the length in letters of an alphabet; a Chinese character counts as three."""
     return len(text) + 2 * sum("\u2e80" <= char <= "\uffef" for char in text)
 
 

@@ -22,7 +22,7 @@ NOT_WORTH_IT = Failed("in a window this small, a summary takes more tokens than 
 
 
 def why_not_again(env: Env, *, asks_unusable: bool) -> Failed | None:
-    """Return why the model is not asked (an earlier unusable summary in this chat), or None."""
+    """Return a failure if the model is not to be asked because of an earlier unusable summary in this chat, or None."""
     if asks_unusable or not env.unusable_writer:
         return None
     return Failed(f"{env.unusable_writer} {UNUSABLE}")

@@ -1,8 +1,8 @@
 """S9 `summarize_chunked`: writes a summary chunk by chunk and merges the parts (R-120, R-121…R-127, R-130).
 
-It is a generator like S8 that yields requests and receives replies. A chunk without a usable summary ends it (`Failed`:
-the policy's next tier runs); if the merge has no usable summary, the parts are joined instead. S6 decides which
-messages are kept, S14 where the summary goes.
+It is a generator like S8 that yields requests and receives replies. A chunk without a usable summary ends the run
+(`Failed`: the policy's next tier runs); if the merge has no usable summary, the parts are joined instead. S6 decides
+which messages are kept, S14 where the summary is inserted.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _SMALLEST_ROOM = 64
 def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
     """Return the work with `summary`; `Failed` if a chunk could not be summarised.
 
-    Messages that are too large to summarise are listed after the summary (R-125). `details` record the number of
-    planned calls and of messages left out.
+    Messages that are too large to summarise are listed after the summary (R-125). `details` records the numbers of
+    planned calls and of omitted messages.
     """
     if not work.removed:
         return Skipped("nothing_to_summarise", "nothing to summarise yet")
@@ -69,7 +69,7 @@ class _Run(SummaryRun):
         self.room = self.free_tokens(f"{self.prompt}\n\n{notes}\n\n{wrap(())}")
 
     def free_tokens(self, prompt: str) -> int:
-        """Return how many of our tokens fit into the summariser's window besides the prompt and the reply."""
+        """Return how many tokens, by our count, fit into the summariser's window besides the prompt and the reply."""
         return math.floor((self.window - self.output) / self.ratio) - self.count_text(prompt)
 
     def plan(self, messages: Messages) -> tuple[list[_Chunk], list[str]]:
@@ -95,7 +95,7 @@ class _Run(SummaryRun):
         return chunks, notes
 
     def size(self, message: Message) -> int:
-        """Return the tokens of the message."""
+        """Return the token count of the message."""
         return self.env.size((message,))
 
     def note(self, message: Message) -> str:

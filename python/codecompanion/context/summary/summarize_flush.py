@@ -32,7 +32,7 @@ def summarize_flush(work: Work, params: SummarizeFlush, env: Env) -> Steps:
 
 
 def _select(work: Work, params: SummarizeFlush, env: Env) -> Outcome:
-    """Return the work with the messages to summarise, or why there is no flush now."""
+    """Return the work with the messages to summarise, or `Skipped` if no flush is due."""
     last = env.last_flush
     if last.is_off:
         return Skipped("memory_off", "the memory is switched off")

@@ -1,6 +1,6 @@
 """S8 `summarize_one`: summarises in one model call, or in chunks if one does not fit (R-525, R-526, lesson 1).
 
-S12 `summarize_ledger` has code write the summary from the log; it needs no call and cannot fail like one. S8 is a
+In S12 `summarize_ledger`, code writes the summary from the log; this needs no call and cannot fail like one. S8 is a
 generator that yields requests and receives replies, so it needs no network and can be tested with a table of strings.
 Parts of a long history may be requested in parallel; summarising parts of parts is bounded (R-120).
 """
@@ -27,11 +27,12 @@ from codecompanion.context.work import Env, Failed, Outcome, Skipped, Steps, Sum
 from codecompanion.model.messages import is_system_prompt
 
 _SMALL_WINDOW = 16_000
-"""Window in tokens below which whole user messages soon no longer fit, so that their short facts take precedence
-(measured: 13 of 24 survived at 2,048). In larger windows, quotes have 2,000 tokens and more."""
+"""Window size in tokens below which whole user messages soon no longer fit, so that their short facts take precedence
+(measured: 13 of 24 survived at 2,048). In larger windows, quotes have 2,000 tokens and more.
+"""
 _SAFETY = 0.9
 _EASILY = 0.7
-"""Share of the room up to which a transcript's rough size is trusted to fit; above it, every entry is counted."""
+"""Share of the room up to which a rough token count of a transcript is trusted; above it, every entry is counted."""
 _SMALLEST_BUDGET = 200
 _MAX_FOR_QUOTES = 16_000
 # How many summaries of parts must fit into one request, so that merging comes to an end.
@@ -42,7 +43,7 @@ _DEEPEST = 5
 def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
     """Return the work with `summary`; `Failed`, without any change, if there was no usable text.
 
-    `details` record the budget, and the number of instructions to a model that were removed from the text (R-433).
+    `details` records the budget, and the number of instructions to a model that were removed from the text (R-433).
     """
     if not work.transcript:
         return Skipped("nothing_to_summarise", "nothing to summarise yet")
@@ -120,7 +121,7 @@ class _Run(SummaryRun):
         self.available = int((self.window - self.output) * _SAFETY / self.ratio) - taken
 
     def reduce(self, entries: tuple[str, ...], depth: int = 0) -> _Reduction:
-        """Summarise the entries: at once when they fit, otherwise chunk by chunk, and then the parts together."""
+        """Summarise the entries: in one request if they fit, otherwise chunk by chunk, and then the parts together."""
         if self.available < _SMALLEST_BUDGET:
             return self.too_small
         if self.count(entries) <= self.available:
@@ -143,7 +144,7 @@ class _Run(SummaryRun):
         return texts if isinstance(texts, Failed) else texts[0]
 
     def _in_place(self, question: Question) -> Question:
-        """Return the question as asked within the chat, if that is cheaper."""
+        """Return the question as asked within the chat if that is cheaper, or else unchanged."""
         if self._env is None:
             return question
         asked = in_place(question.request, self.order, self.work, self._env)
@@ -162,7 +163,7 @@ class _Run(SummaryRun):
         return tuple(fit_entry(part, output, self.count_text)[0] for part in parts)
 
     def count(self, entries: tuple[str, ...]) -> int:
-        """Return the estimated tokens of the entries, only roughly if they easily fit."""
+        """Return the estimated token count of the entries, only roughly if they easily fit."""
         if id(entries) not in self._sizes:
             rough = roughly(entries, self._estimate)
             is_enough = 0 < rough <= _EASILY * self.available

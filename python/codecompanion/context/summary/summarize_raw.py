@@ -1,7 +1,7 @@
-"""S12 `summarize_raw`: without a model's summary, uses the removed messages, cut to a summary's size (R-434).
+"""S12 `summarize_raw`: if there is no summary by a model, uses the removed messages, cut to a summary's size (R-434).
 
-It needs no call and does not fail. User, assistant, tools and an earlier summary have fair shares of the budget, and
-unused room goes to the others. The user's words are quoted (R-431) and not repeated elsewhere. The assistant's
+It needs no call and does not fail. The user, the assistant, tools and an earlier summary get fair shares of the budget,
+and unused room goes to the others. The user's words are quoted (R-431) and not repeated elsewhere. The assistant's
 decisions take precedence over its other text. An earlier summary stays first; the entries of an earlier raw text are
 parsed again, so that a second failure frees as much as the first.
 """
@@ -39,13 +39,13 @@ _LEFT_OUT_FORM = regex(r"^\[entries left out: (\d+)\]\n", re.MULTILINE)
 _ENTRY = regex(r"^(?=\[(?:user|assistant|tool|system)\] )", re.MULTILINE)
 _TURN = regex(r"^--- Turn \d+ ---\n?", re.MULTILINE)
 _INDENT = "    "
-"""Prefix of an entry's further lines: so that none of them can be a heading of the summary."""
+"""Prefix of an entry's continuation lines, so that none of them can be a heading of the summary."""
 _LABELLED = regex(
     r"^[^\w\n]*(?:decisions?|decided|constraints?|next(?: steps?)?|todo|blocked|blockers?|warnings?)\W*:.+$",
     re.IGNORECASE | re.MULTILINE,
 )
 _READ_CHARS = 300_000
-"""Maximum characters of the assistant's newest messages to search for decisions, which takes a third of a second."""
+"""Maximum characters of the newest assistant messages to search for decisions; the search takes a third of a second."""
 _SHORT_CHARS, _DECISIONS_CHARS = 120, 300
 
 Count = Callable[[str], int]
@@ -154,14 +154,14 @@ class _Raw:
         return min(f"{speaker}] {short}", entry, key=len)
 
     def _size(self, text: str) -> int:
-        """Return the tokens of a piece including its line break."""
+        """Return the token count of a text including its line break."""
         if text not in self._sizes:
             self._sizes[text] = self._count(text) + 1
         return self._sizes[text]
 
 
 def fair_shares(room: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
-    """Return each share of the room: equal, or less if less is wanted, which leaves more for the others.
+    """Divide the room into equal shares; a share is smaller if less is wanted, which leaves more for the others.
 
     >>> fair_shares(90, (10, 100, 0, 100))
     (10, 40, 0, 40)
@@ -174,7 +174,7 @@ def fair_shares(room: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _as_far_as(room: int, sizes: Iterable[int]) -> int:
-    """Return the sum of the sizes, at most the room; reads no more sizes than necessary."""
+    """Return the sum of the sizes, at most `room`, without reading more sizes than necessary."""
     return min(room, max((*takewhile(lambda total: total <= room, accumulate(sizes)), 0)) or room)
 
 
@@ -199,7 +199,7 @@ def _read_earlier(removed: Messages) -> tuple[str, list[str], int]:
 
 
 def _entries(removed: Messages) -> Iterator[str]:
-    """Yield the entries of the messages, one per text, call and result, without typed messages, which are quoted."""
+    """Yield the entries of the messages, one per text, call and result, except typed messages, which are quoted."""
     for message in removed:
         if message.tag in (*STARTING_TAGS, SUMMARY_TAG, LOOKING_TAG) or message.role == "system" or message.compacted:
             continue

@@ -34,7 +34,7 @@ _MIN_WORDS = 40
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A request, its schema and the prompt's description of it; `most`: tokens that a second try may write.
+    """A request, its schema and the prompt's description of it; `most`: the maximum output tokens of a second try.
 
     `part`: the entries in its prompt, if not all. `otherwise`: the fallback request if the request within the chat does
     not produce a summary.
@@ -120,17 +120,17 @@ class SummaryRun:
         return Failed(f"the summariser's window of {self.window} tokens is too small to summarise anything")
 
     def count_text(self, text: str) -> int:
-        """Return the estimated tokens of a string; each string is counted only once."""
+        """Return the estimated token count of a string; each string is counted only once."""
         if text not in self.counts:
             self.counts[text] = self._count_text(text)
         return self.counts[text]
 
     def count(self, entries: tuple[str, ...]) -> int:
-        """Return the estimated tokens of the entries; each entry is counted only once."""
+        """Return the estimated token count of the entries; each entry is counted only once."""
         return sum(map(self.count_text, entries))
 
     def about(self, chunks: Sequence[tuple[Messages, tuple[str, ...]]], output: int) -> list[Question]:
-        """Return a question for each chunk: the messages it is about, and their entries."""
+        """Return a question for each chunk, which consists of the messages it is about and their entries."""
         questions = []
         for number, (subject, entries) in enumerate(chunks, 1):
             order = self.prompt
@@ -159,7 +159,7 @@ class SummaryRun:
         return Question(request, self.schema, self.prompt, max(output, min(2 * output, self.window // 2, free)))
 
     def ask(self, questions: Sequence[Question]) -> Texts:
-        """Return the answers; remember if a model did not write them."""
+        """Ask the questions and return the answers; record the author of the first."""
         if declined := self._decline([question.request for question in questions]):
             return declined
         answers = yield from ask_all(questions, is_proven=self._is_proven, again=not self._spares)
@@ -172,7 +172,7 @@ class SummaryRun:
         return tuple(answer.text for answer in answers)
 
     def _decline(self, requests: list[SummaryRequest]) -> Failed | None:
-        """Return why the model is not asked at all; the first requests decide for the whole run."""
+        """Return a failure if the model is not asked at all, or None; the first requests decide for the whole run."""
         env, self._weighs = self._weighs, None
         if env is None:
             return None
@@ -202,9 +202,10 @@ class _Asked(msgspec.Struct, frozen=True):
 def ask_all(
     questions: Sequence[Question], *, is_proven: bool = True, again: bool = True
 ) -> Generator[SummaryRequest, SummaryReply, tuple[Answer, ...] | Failed]:
-    """Return the answers in order, or the failure of one, after which nothing more is asked.
+    """Return the answers in order, or the first failure, after which nothing more is asked.
 
-    `is_proven` False: ask only the first, and the others after a good answer. `again` False: no retries.
+    If `is_proven` is False, the first question is asked alone, and the others after a good answer. If `again` is False,
+    there are no retries.
     """
     answers: dict[int, Answer] = {}
     told = _ToldOnce()

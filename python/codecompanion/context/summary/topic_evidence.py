@@ -1,11 +1,11 @@
 """Finds evidence that a summary is about a history: shared words, names and word pairs (R-526).
 
-One rule for sections, free text and artifacts; all its constants are fitted to the replies in `tests/external`.
+One rule covers sections, free text and artifacts; all its constants are fitted to the replies in `tests/external`.
 
 - A known name (identifier, path, number of four digits) is a key word. So is a word that this history repeats, unless
-  it is among the commonest ones or in the project's own prompts, which any chat shares. A summary has some key words,
+  it is among the commonest words or in the project's own prompts, which any chat shares. A summary has some key words,
   and they are a good part of its text: generic prose has few, even with two file names in it.
-- Most of its words and names occur in the history: text on another topic has many that do not.
+- Most words and names of a summary occur in the history: text on another topic has many that do not.
 - Some of its word pairs occur in the history.
 
 A translation shares only names, numbers and loanwords, so only the first rule applies to it, with a smaller part.
@@ -34,12 +34,14 @@ _SHARE_OF_TRANSLATION = 0.15
 _KNOWN = 0.55
 _PAIRS = 0.07
 _SEGMENT_WORDS = 5000
-"""Length of a stretch in words. A long history has several subjects, so a word counts as repeated if one stretch
-repeats it."""
+"""Length in words of a stretch of the history. A long history has several subjects, so a word counts as repeated if one
+stretch repeats it.
+"""
 _REPEATED = 1 / 1000
 _NOTHING, _TINY, _SHARED_WITH_TINY = 10, 16, 0.25
-"""Numbers of distinct words in a history below which short sections need no shared word, and below which any shared
-word counts; the share of a summary that must then be shared."""
+"""Numbers of distinct words: a history with fewer than the first needs no shared words in short sections, in one with
+fewer than the second any shared word counts. The last is the share of a summary that must then be shared.
+"""
 _SAME_LANGUAGE, _LANGUAGE_WORDS = 0.6, 8
 _REMARK_CHARS, _REMARK_WORDS = 80, 2
 _SHORT = 4
@@ -76,7 +78,7 @@ class History:
 
 
 def why_not_about(texts: Sequence[str], history: History) -> str:
-    """Return why the texts of an answer are not a summary of this history, or ""."""
+    """Return the reason why the texts of an answer are not a summary of this history, or "" if they are."""
     telling = [text for text in texts if not _is_remark(text, history)] or texts
     said = _read("\n".join(telling)[:_TEXT_CHARS])
     known_names = {name for name in said.names if name in history.text}
@@ -114,7 +116,7 @@ def cut_evenly(texts: Iterable[str], room: int) -> list[str]:
 
 
 class _Said(msgspec.Struct, frozen=True):
-    """The words of a string: names, `content` words, the specific ones among them, pairs with one, short words."""
+    """The words of a string: names, `content` words, specific words, pairs with a specific word, and short words."""
 
     names: frozenset[str]
     content: frozenset[str]
@@ -164,7 +166,7 @@ def _read(text: str) -> _Said:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the words in order and lower case, including parts of identifiers and pairs of characters."""
+    """Yield the words in order and in lower case, including parts of identifiers and pairs of characters."""
     for piece in _PIECE.findall(text):
         word = piece.casefold()
         if _is_sign(word):
@@ -183,7 +185,7 @@ def _is_sign(word: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
-    """Return the stem of a word, shared by its forms: `cancelled`, `cancels`."""
+    """Return the stem of a word, shared by its forms such as `cancelled` and `cancels`."""
     if _is_sign(word):
         return word
     if len(word) > 3 and word.endswith("s"):
@@ -211,5 +213,5 @@ def _common_words() -> frozenset[str]:
 
 @cache
 def _generic_words() -> frozenset[str]:
-    """Return the words of any chat: the commonest ones, and those of the project's own prompts."""
+    """Return the words that occur in any chat: the commonest words, and those of the project's own prompts."""
     return frozenset(_stem(word) for word in (*_common_words(), *_words(prompts.load_all())))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from codecompanion.context.work import Env, Failed, Outcome, StageEvent, SummaryReply, Work
 
 Kind = tuple[StageEvent, str]
-"""The event of a stage and the id of a tier: summaries requested in the same way."""
+"""The event of a stage and the id of a tier, which identify summaries that are requested in the same way."""
 
 PAUSED = "the model that writes summaries has failed too often"
 
@@ -28,22 +28,22 @@ class Writers:
         """Whether a model answered without writing a usable summary."""
 
     def why_not(self, kind: Kind, *, chat_adapter: bool) -> str:
-        """Return why this model is not asked, or ""."""
+        """Return the reason not to ask this model, or "" if there is none."""
         return self._paused or self.failure(kind, chat_adapter=chat_adapter)
 
     def failure(self, kind: Kind, *, chat_adapter: bool = False) -> str:
-        """Return how this model failed in this preparation, or ""."""
+        """Return how this model failed in this preparation, or "" if it did not."""
         who = self._who(chat_adapter)
         return self._failed.get(who, "") or self._rejected.get((who, kind), "")
 
     def take_reply(self, reply: SummaryReply, *, chat_adapter: bool) -> None:
-        """Record a reply, and those beside it."""
+        """Record a reply, and the replies beside it."""
         for error in (reply.error, *(other.error for other in reply.beside)):
             if error:
                 self._failed.setdefault(self._who(chat_adapter), error)
 
     def take_outcome(self, outcome: Outcome, kind: Kind, *, chat_adapter: bool, asked: bool) -> None:
-        """Record the outcome of the replies; `asked`: there were any."""
+        """Record the outcome of the replies; `asked`: whether there were any."""
         why = ""
         if isinstance(outcome, Failed) and outcome.by_writer:
             why = outcome.reason

@@ -17,7 +17,7 @@ from codecompanion.model.messages import SUMMARY_TAG, ImagePart, Message, is_typ
 
 _SMALLEST_QUOTE = 24
 _MAX_EXCERPTS = 4
-"""How many times as long an excerpt with demands may be as one without."""
+"""Maximum length of an excerpt with demands, as a multiple of the length of other excerpts."""
 
 Count = Callable[[str], int]
 
@@ -41,7 +41,7 @@ def gather_quotes(
 
 
 def _words(message: Message) -> str:
-    """Return the message's text, with images and documents as their names."""
+    """Return the message's text, with images and documents represented by their names."""
     parts = () if isinstance(message.content, str) else message.content
     shown = [f"[image {part.path or part.mime}]" for part in parts if isinstance(part, ImagePart)]
     shown += [f"[document {part.path or part.mime}]" for part in message.documents]
@@ -62,14 +62,14 @@ class QuoteFacts:
         self._demands = dict[str, tuple[str, ...]]()
 
     def said(self, removed: Sequence[Message], max_chars: int, key_of: Callable[[str], str]) -> Quotes:
-        """Return the result of `gather_quotes`; `key_of` must not change between calls."""
+        """Return the cached result of `gather_quotes`; `key_of` must not change between calls."""
         if (self._removed, self._max_chars) != (removed, max_chars):
             self._said, self._read = gather_quotes(removed, max_chars, key_of), None
             self._removed, self._max_chars = removed, max_chars
         return self._said
 
     def size(self, quote: Quote, count: Count) -> int:
-        """Return the tokens of the quote as rendered; `count` must not change between calls."""
+        """Return the token count of the quote as rendered; `count` must not change between calls."""
         if quote not in self._sizes:
             self._sizes[quote] = _size([quote], count)
         return self._sizes[quote]
@@ -81,7 +81,7 @@ class QuoteFacts:
         return self._demands[text]
 
     def read(self, said: Quotes, most: int, excerpt_chars: int, count: Count, pause: Callable[[], None]) -> None:
-        """Compute the values that `fit_quotes` needs with a budget of up to `most`; `pause` is called in between.
+        """Compute the values that `fit_quotes` needs with a budget of up to `most`; `pause` is called repeatedly.
 
         Quotes gathered here are read only once, although each part of a long history asks for them.
         """
@@ -112,23 +112,23 @@ class _Sizes:
         self._short, self._short_sizes = dict[int, Quote](), dict[int, int]()
 
     def whole(self, place: int) -> int:
-        """Return the tokens of the quote at this index."""
+        """Return the token count of the quote at this index."""
         return self._facts.size(self._quotes[place], self._count)
 
     def short(self, place: int) -> int:
-        """Return the tokens of its excerpt."""
+        """Return the token count of the excerpt at this index."""
         if place not in self._short_sizes:
             self._short_sizes[place] = self._facts.size(self.excerpt(place), self._count)
         return self._short_sizes[place]
 
     def excerpt(self, place: int) -> Quote:
-        """Return its excerpt."""
+        """Return the excerpt of the quote at this index."""
         if place not in self._short:
             self._short[place] = _excerpt(self._quotes[place], self._chars, self._wanted[place])
         return self._short[place]
 
     def shorten(self, place: int, chars: int) -> None:
-        """Make its excerpt shorter."""
+        """Shorten the excerpt at this index."""
         self._short[place] = _excerpt(self._quotes[place], chars, self._wanted[place])
         self._short_sizes[place] = _size([self._short[place]], self._count)
 
@@ -139,7 +139,7 @@ def _is_more(sizes: Iterable[int], room: int) -> bool:
 
 
 def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, facts: QuoteFacts | None = None) -> Quotes:
-    """Return the quotes in at most `budget` tokens, by value if there is too little room.
+    """Return the quotes in at most `budget` tokens, preferring valuable ones if there is too little room.
 
     First comes the newest message, where the work continues; then messages with demands, verbatim within most of the
     room, strict demands first; then the newest of the others. The rest become excerpts, except that the oldest without
@@ -175,18 +175,21 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, fact
 
 
 class _Told:
-    """The chosen quotes, by index, with their tokens; `left` is the remaining room."""
+    """The chosen quotes, by index, with their token counts; `left` is the remaining room."""
 
     def __init__(self, room: int, sizes: _Sizes) -> None:
         self.left, self.size = room, dict[int, int]()
         self._sizes = sizes
 
     def excerpts(self, places: Iterable[int], *, stop: bool) -> None:
-        """Add these as excerpts, skipping any that do not fit; with `stop`, end at the first that does not fit."""
+        """Add these quotes as excerpts, skipping any that do not fit.
+
+        With `stop`, end at the first that does not fit.
+        """
         self._take(places, self._sizes.short, 0, stop)
 
     def whole(self, places: Iterable[int], *, leaving: int, stop: bool) -> None:
-        """Expand these to full quotes, as long as `leaving` tokens are left."""
+        """Expand these excerpts to full quotes, as long as `leaving` tokens are left."""
         self._take((i for i in places if i in self.size), self._sizes.whole, leaving, stop)
 
     def _take(self, places: Iterable[int], size_of: Callable[[int], int], leaving: int, stop: bool) -> None:

@@ -16,9 +16,9 @@ def read_quotes(summary: str) -> Quotes:
 
 
 def take_quotes(summary: str) -> tuple[str, str]:
-    """Split the summary into the text without the user's messages, and the lines of those ("" = none).
+    """Split the summary into the text without the user's messages, and the lines of these messages ("" for none).
 
-    They are in their section, whose heading stays, or below the text, depending on the form.
+    The messages are in their section, whose heading stays, or below the text, depending on the form.
     """
     section = section_of_quotes(summary)
     if section is None:
@@ -45,7 +45,7 @@ def _take_below(summary: str) -> tuple[str, str]:
 def put_quotes(summary: str, block: str) -> str:
     """Return the summary with the block as its section of user messages, or below the text if it has no such section.
 
-    It replaces the existing text there, such as a model's copy of an earlier list.
+    The block replaces any existing text there, such as a model's copy of an earlier list.
     """
     summary, _ = _take_below(summary)
     section = section_of_quotes(summary)
@@ -59,7 +59,7 @@ def put_quotes(summary: str, block: str) -> str:
 def section_of_quotes(summary: str) -> tuple[Schema, int] | None:
     """Return the summary's schema and the number of its user-messages section, or None.
 
-    Also None if the summary uses that number for a section with a different title.
+    Returns None also if the summary uses that number for a section with a different title.
     """
     schema = guess_schema(summary)
     number = schema.number_of("user_messages") if schema is not None else 0

@@ -15,7 +15,7 @@ from codecompanion.context.summary_text.quote_lines import Quote, Quotes, joined
 from codecompanion.context.summary_text.recall_keys import span_of
 
 _MAX_MESSAGES = 300
-"""Maximum number of messages to search for facts: a window of 16,000 tokens has no room for a line of each."""
+"""Maximum number of messages to search for facts; for more, a window of 16,000 tokens has no room for a line each."""
 _ENDS = (".", "!", "?", "。", "！", "？")
 
 
@@ -60,7 +60,7 @@ def _newest(said: Quotes) -> Quotes:
 
 
 def _by_message(quotes: Sequence[Quote]) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Return the facts of each message that no earlier one states, and the same with plain statements."""
+    """Return, per message, the facts that no earlier message states, and the same including plain statements."""
     stated = [stated_facts(quote.text) for quote in quotes]
     return _each_once([one.facts for one in stated]), _each_once([one.plain for one in stated])
 

@@ -23,7 +23,10 @@ _LONG = 100
 
 
 class Quote(msgspec.Struct, frozen=True):
-    """One user message: its full text, or one line with `whole` False. With `key`, `recall` returns the full text."""
+    """One user message: its full text, or a single line if `whole` is False.
+
+    With `key`, `recall` returns the full text.
+    """
 
     text: str
     whole: bool = True
@@ -44,7 +47,7 @@ class Quotes(msgspec.Struct, frozen=True):
 
 
 def render_quotes(said: Quotes) -> list[str]:
-    """Return the lines of the section: the count, excerpts as `- `, quotations as `> ` with empty lines in between.
+    """Return the lines of the section: the count, excerpts as `- `, quotations as `> `, separated by empty lines.
 
     A quotation that a later summary may have to shorten is followed by a line with its key.
     """
@@ -69,7 +72,7 @@ def left_out_line(said: Quotes) -> str:
 
 
 def parse_quotes(lines: Iterable[str]) -> Quotes:
-    """Return the quotes written by `render_quotes` as these lines; any other line is an excerpt."""
+    """Return the quotes written by `render_quotes` as these lines; any other line counts as an excerpt."""
     quotes: list[Quote] = []
     left_out, open_quote = 0, False
     left_keys: Span | None = None
@@ -99,5 +102,5 @@ def _read_excerpt(line: str) -> Quote:
 
 
 def joined(one: Span | None, other: Span | None) -> Span | None:
-    """Return the span that covers both."""
+    """Return the span that covers both spans, or None if neither exists."""
     return one.joined(other) if one is not None else other

@@ -1,10 +1,10 @@
 """`quote_user_messages`: lets code copy the user's messages into the summary (R-431, lesson 11).
 
 Every removed message that the user typed is quoted in order, a long one as head and tail; quotes of earlier summaries
-are carried on. When the room is used up, the oldest quotes become one-line excerpts with the key for `recall` to return
-the full text, and the oldest excerpts become one line with their number and keys. So no message disappears silently.
-Demands outlive questions: an excerpt keeps the demands of its message, and excerpts with demands are the last to be
-reduced to a count. Quoted lines start with `>`, so a user's text can never pass for a heading.
+are carried over. When the room is used up, the oldest quotes become one-line excerpts with the key that `recall` needs
+to return the full text, and the oldest excerpts become one line with their number and keys. So no message disappears
+silently. Demands outlive questions: an excerpt keeps the demands of its message, and excerpts with demands are the last
+to be reduced to a count. Quoted lines start with `>`, so a user's text can never pass for a heading.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MIN_ROOM = 60
 
 
 def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outcome:
-    """Return the work with the user's messages copied into the summary by code; `details` count the quotes."""
+    """Return the work with the user's messages copied into the summary by code; `details` has the numbers of quotes."""
     facts = env.folds.get(QuoteFacts)
     said = facts.said(work.removed, params.max_chars, env.key_of)
     if not said.total or not work.summary or (is_given(work) and not params.also_given):

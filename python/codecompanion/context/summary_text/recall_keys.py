@@ -1,8 +1,8 @@
-"""Puts `recall` keys into the view, with which the summarised messages can be read verbatim (R-431, R-516).
+"""Puts keys into the view with which `recall` can read the summarised messages verbatim (R-431, R-516).
 
 One line gives the first and the last key of everything that left the view; a quote that is not whole has its own key.
-The line's place depends on the summary's form: in the section of the user's messages, as the last point of a summary of
-points, or below a summary without sections. Without a log, there are no keys and no line.
+The position of the line depends on the summary's form: in the section of the user's messages, as the last bullet of a
+bulleted summary, or below a summary without sections. Without a log, there are no keys and no line.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def no_key(message_id: str) -> str:
 
 
 class Span(msgspec.Struct, frozen=True):
-    """The first and the last position in the log."""
+    """The first and the last log position of a range of messages."""
 
     first: int
     last: int
 
     def joined(self, other: Span | None) -> Span:
-        """Return the span that covers both."""
+        """Return the span that covers this span and the other."""
         return self if other is None else Span(min(self.first, other.first), max(self.last, other.last))
 
     @property
@@ -49,12 +49,12 @@ class Span(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """Return the line of a summary with these keys."""
+        """Return the line with these keys for a summary."""
         return _LINE.format(keys=self.keys)
 
 
 def read_span(text: str) -> Span | None:
-    """Return the span in a summary's text, or None."""
+    """Return the span in a summary's text, or None if there is none."""
     span: Span | None = None
     for first, last in _LINE_FORM.findall(text):
         span = Span(int(first), int(last or first)).joined(span)
@@ -62,7 +62,7 @@ def read_span(text: str) -> Span | None:
 
 
 def span_of(keys: list[str]) -> Span | None:
-    """Return the span of these keys; "" is skipped."""
+    """Return the span of these keys, skipping empty ones."""
     places = [int(key.removeprefix("r")) for key in keys if key]
     return Span(min(places), max(places)) if places else None
 
@@ -73,7 +73,7 @@ def is_span_line(line: str) -> bool:
 
 
 def without_span(text: str) -> str:
-    """Return a summary's text without that line."""
+    """Return a summary's text without the line that contains its keys."""
     return _WITH_SPACE.sub("", text) if _LINE_FORM.search(text) else text
 
 
@@ -83,7 +83,7 @@ def without_keys(text: str) -> str:
 
 
 def put_span(summary: str, span: Span) -> str:
-    """Return a summary's text with its line, if its form has a place for it."""
+    """Return a summary's text with the line for this span, if its form has a place for it."""
     text = without_span(summary)
     schema = guess_schema(text)
     number = schema.number_of("user_messages") if schema is not None else 0
@@ -97,7 +97,7 @@ def put_span(summary: str, span: Span) -> str:
 
 
 def note_keys(work: Work, env: Env) -> Work:
-    """Return the work with the keys of all messages that left the view in its summary message."""
+    """Return the work with a summary message that gives the keys of all messages that left the view."""
     place = next((i for i, message in enumerate(work.messages) if message.tag == SUMMARY_TAG), None)
     if place is None:
         return work
@@ -113,7 +113,7 @@ def note_keys(work: Work, env: Env) -> Work:
 
 
 def update_keys(work: Work, env: Env) -> Work:
-    """Return the work with the keys of all messages that left the view, if its summary already names keys."""
+    """Return the work with its summary's keys, if any, updated to all messages that left the view."""
     told = any(message.tag == SUMMARY_TAG and read_span(message.text) is not None for message in work.messages)
     return note_keys(work, env) if told else work
 

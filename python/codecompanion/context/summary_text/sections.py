@@ -47,7 +47,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The headings of a type of summary, and the prompt that asks for them; no sections = free text.
+    """The headings of a type of summary, and the prompt that asks for them; without sections, the summary is free text.
 
     `names_task`: the prompt names the task.
     """
@@ -70,13 +70,15 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{number}. **{title}**" if self.headings == "numbered" else f"{title}:"
 
     def is_called(self, number: int, title: str) -> bool:
-        """Return whether a title written by a model belongs to this section rather than another with its number."""
+        """Return whether a title written by a model belongs to this section, not to another with the same number."""
         said, known = _plain(title), _plain(self.section[number - 1].title)
         return bool(said) and (said.startswith(known) or known.startswith(said))
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One section of a summary. `number` 0: text without a heading, a preamble or tail. `head + body` is the text.
+    """One section of a summary, with the text `head + body`.
+
+    `number` is 0 for text without a heading: a preamble or tail.
 
     `open`: a card shows it unfolded.
     """
@@ -94,7 +96,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Sectioned(msgspec.Struct, frozen=True):
-    """A summary split into its parts; joined, they equal it."""
+    """A summary split into parts; joined, the parts equal the original text."""
 
     preamble: str
     parts: tuple[Part, ...]
@@ -102,12 +104,12 @@ class Sectioned(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the text."""
+        """Return the text of the whole summary."""
         return self.preamble + "".join(part.text for part in self.parts) + self.tail
 
     @property
     def is_sectioned(self) -> bool:
-        """Return whether there are enough headings to show it in sections (R-454)."""
+        """Return whether there are enough headings to show the summary in sections (R-454)."""
         return len(self.parts) >= FEWEST_SECTIONS
 
     def body(self, number: int) -> str:
@@ -149,7 +151,7 @@ def guess_schema(text: str) -> Schema | None:
 def form_of(text: str, asked: Schema) -> Schema | None:
     """Return the schema a summary follows: the one with its titles, or `asked` if the text has its numbers.
 
-    None for a summary without sections.
+    Returns None for a summary without sections.
     """
     known = guess_schema(text)
     if known is not None or not asked.section:
@@ -158,9 +160,9 @@ def form_of(text: str, asked: Schema) -> Schema | None:
 
 
 def parse_sections(text: str, schema: Schema | None = None) -> Sectioned:
-    """Split the text into sections; without a schema, by the best match or any rising numbers.
+    """Split the text into sections; without a schema, use the best match or any ascending numbers.
 
-    If the text has half of a schema's titles, only those count as headings: a numbered list inside a section does not.
+    If the text has half of a schema's titles, only these count as headings: a numbered list inside a section does not.
     """
     schema = schema or guess_schema(text)
     end = _tail_start(text)
@@ -203,7 +205,7 @@ class _Heading(msgspec.Struct, frozen=True):
 
 
 def _tail_start(text: str) -> int:
-    """Return the start of the text below the sections (quotes, ledger, raw text or request), or the length.
+    """Return the start of the text below the sections (quotes, ledger, raw text or request), or the length of the text.
 
     Raw text without anything before it does not count as a tail.
     """
@@ -223,7 +225,7 @@ def _headings(text: str, schema: Schema | None) -> Iterator[_Heading]:
 
 
 def lines_and_fences(text: str) -> list[tuple[str, int]]:
-    """Return the lines with their line breaks, and the number of the code fence each belongs to, 0 = none.
+    """Return the lines with their line breaks, and the number of the code fence each belongs to (0 for none).
 
     An unclosed fence does not count.
     """
@@ -238,7 +240,7 @@ def close_fence(text: str) -> str:
 
 
 def _fences(lines: list[str]) -> tuple[list[int], str]:
-    """Return the fence number of each line, and the mark of the unclosed fence, "" = none."""
+    """Return the fence number of each line, and the mark of the unclosed fence, or "" if there is none."""
     fences = [0] * len(lines)
     opened, fence, number = 0, "", 0
     for place, line in enumerate(lines):
@@ -301,7 +303,7 @@ def _plain(title: str) -> str:
 
 
 def _choose(headings: list[_Heading], schema: Schema | None) -> list[_Heading]:
-    """Return the headings that count: known titles, each once; otherwise marked ones with rising numbers."""
+    """Return the headings that count: known titles, each once, or else marked lines with ascending numbers."""
     known = _clearest(headings)
     if schema and schema.section and 2 * len(known) >= len(schema.section):
         return known
@@ -314,7 +316,7 @@ def _choose(headings: list[_Heading], schema: Schema | None) -> list[_Heading]:
 
 
 def _clearest(headings: list[_Heading]) -> list[_Heading]:
-    """Return for each known title the line that is most clearly its heading, or the first of equals, in order."""
+    """Return, for each known title, the line that is most clearly its heading (the first if several are), in order."""
     best: dict[int, _Heading] = {}
     for heading in headings:
         if heading.section and (heading.section not in best or heading.clearness > best[heading.section].clearness):

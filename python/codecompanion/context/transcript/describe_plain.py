@@ -1,7 +1,7 @@
-"""S11 `describe_plain`: has code describe the outline of a conversation (R-134, R-135).
+"""S11 `describe_plain`: describes the outline of a conversation by code (R-134, R-135).
 
 It is the last tier, asks no model and cannot fail. The content of an earlier summary is appended, because it exists
-nowhere else. Later steps add the user's own words and the ledger, and carry on those of an earlier summary.
+nowhere else. Later steps add the user's own words and the ledger, and carry over those of an earlier summary.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:
 
 
 def _topics(messages: Messages, params: DescribePlain) -> list[str]:
-    """Return the first lines of the user's typed messages, up to `topics`."""
+    """Return the first line of each message the user typed, for up to `topics` messages."""
     typed = [message.text.strip() for message in messages if is_typed_by_user(message)]
     firsts = [text.partition("\n")[0].strip() for text in typed if text]
     cut = params.topic_chars - 3
@@ -62,7 +62,7 @@ def _earlier(removed: Messages, max_chars: int) -> str:
 
 
 def _without_counts(text: str) -> str:
-    """Return an earlier description for the next one: the summary in it, then all topics so far, oldest first.
+    """Return the parts of an earlier description to repeat in the next: its summary, then all topics, oldest first.
 
     Topics are a description's only trace of the user's questions; any other summary stays unchanged.
     """

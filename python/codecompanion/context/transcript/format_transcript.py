@@ -88,7 +88,7 @@ def format_entry(message: Message, caps: Caps = _ALL) -> str:
 
 
 def format_labelled(message: Message, max_chars: int) -> str:
-    """Return one message with its label in the wrapper (R-126), at most `max_chars` characters, 0 = all (R-127)."""
+    """Return one message with its label in the wrapper (R-126), at most `max_chars` characters, or all if 0 (R-127)."""
     text = _text(message, _ALL)
     lines = [text] if text else []
     lines += [f"[image {part.path or part.mime}]" for part in message.images]

@@ -1,8 +1,9 @@
 """Measures a transcript, and fits it into a number of characters (R-439).
 
-The tokens of a long transcript are the sum of its messages' counts from when they were logged, because counting 10 MB
-again takes a third of a second. An entry is off by at most a few tokens, where the text meets its surroundings; the sum
-over 1,900 entries of recorded sessions differed by 18 of 1,144,151. Short transcripts are counted.
+The token count of a long transcript is the sum of the counts that its messages had when they were logged, because
+counting 10 MB again takes a third of a second. An entry is off by at most a few tokens, where the text meets its
+surroundings; the sum over 1,900 entries of recorded sessions differed by 18 of 1,144,151. Short transcripts are
+counted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LONG_CHARS = 4 * _SAMPLES * _SAMPLE_CHARS
 
 
 def roughly(entries: Sequence[str], count: Callable[[str], int]) -> int:
-    """Return an estimate of the tokens of a long transcript from evenly spread samples; 0 for a short one.
+    """Return an estimated token count of a long transcript from evenly spread samples, or 0 for a short transcript.
 
     The error may be 10 %.
     """
@@ -46,9 +47,9 @@ def roughly(entries: Sequence[str], count: Callable[[str], int]) -> int:
 
 
 def entry_sizes(entries: Sequence[str], messages: Sequence[Message], env: Env) -> tuple[int, ...]:
-    """Return the tokens of each entry that has its message's whole text; 0 for the others.
+    """Return the token count of each entry that has its message's whole text; 0 for the others.
 
-    Empty for a short transcript.
+    The result is empty for a short transcript.
     """
     if sum(map(len, entries)) < _LONG_CHARS:
         return ()
@@ -73,7 +74,7 @@ def _bare(role: Role, is_result: bool) -> Message:
 def fit_entries(entries: tuple[str, ...], spoken: Sequence[bool], limit: int) -> tuple[str, ...]:
     """Return entries that take at most `limit` characters, including the newlines between them.
 
-    `spoken` marks the user's entries. If no more can be left out, the first and the newest entries are cut at their
+    `spoken` marks the user's entries. If no more entries can be left out, the first and the newest are cut at their
     ends.
     """
     size = sum(len(entry) + 1 for entry in entries)

@@ -77,7 +77,7 @@ class _Look(msgspec.Struct, frozen=True):
 
 
 def size_chart(sizes: Sequence[ContextSize], width: int, *, ascii: bool = False) -> list[ChartLine]:
-    """Return the chart of at least one request, at most `width` cells wide, 40 or more."""
+    """Return the chart of one or more requests, at most `width` cells wide; `width` must be at least 40."""
     narrow = width < NARROW
     label, rows = (LABEL_CELLS_NARROW, ROWS_NARROW) if narrow else (LABEL_CELLS, ROWS)
     look = _Look(width, label, rows, ascii)
@@ -98,7 +98,7 @@ def size_chart(sizes: Sequence[ContextSize], width: int, *, ascii: bool = False)
 
 
 def _bins(sizes: Sequence[ContextSize], cells: int, across: int) -> tuple[list[_Bin], int]:
-    """Return the columns and their width in dots; whole cells if there is room, for the marks below."""
+    """Return the columns and their width in dots; whole cells if there is room, for the marks below them."""
     room = cells * across
     each = -(-len(sizes) // room)
     groups = [sizes[at : at + each] for at in range(0, len(sizes), each)]

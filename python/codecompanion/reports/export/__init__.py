@@ -1,1 +1,1 @@
-"""Export a chat as a document to share."""
+"""Exports a chat as a document to share."""

@@ -53,7 +53,7 @@ img { max-width: 100%; height: auto; border-radius: .4rem; border: 1px solid var
 
 
 def chat_as_html(chat: Conversation, *, zone: tzinfo, version: str) -> str:
-    """Return the page."""
+    """Return the chat as a web page."""
     said = list(chat.said)
     shown = " to ".join(dict.fromkeys(_day(ts, zone) for ts in (chat.began, chat.ended) if ts))
     about = ", ".join(filter(None, [" → ".join(chat.models), counted(len(said), "message"), shown]))
@@ -180,7 +180,7 @@ def _paragraph(text: str) -> str:
 
 
 def _title(heading: str) -> str:
-    """Return a heading without its optional closing signs: `## Why ##`."""
+    """Return a heading without its optional closing `#` signs, as in `## Why ##`."""
     return heading.rstrip(" #") or heading
 
 

@@ -30,7 +30,7 @@ _LOADED = regex(rf"{_NOT_ESCAPED}!(?=\[)")
 _SCHEME = regex(_NOT_ESCAPED + r"\](?=\s*[(:]\s*<?\s*(?:javascript|vbscript|data|file)\s*:)", re.IGNORECASE)
 _NO_TEXT = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _MEANING = frozenset("<&!`~#=-]")
-"""Characters of which a line needs at least one to open markup or be a heading."""
+"""Characters without which a line can neither open markup nor be a heading."""
 _SPECIAL, _FIRST = frozenset("\\`*_[]<|~#"), frozenset("+-=>.")
 """Characters with a meaning in Markdown anywhere in a line, and at its beginning."""
 _MEANS_NOTHING = regex(r"(?<=[A-Za-z0-9])_(?=[A-Za-z0-9])")
@@ -39,7 +39,7 @@ MIN_FENCE = 3
 
 
 def chat_as_markdown(chat: Conversation, *, zone: tzinfo, version: str) -> str:
-    """Return the document."""
+    """Return the chat as a Markdown document."""
     said = list(chat.said)
     shown = " to ".join(dict.fromkeys(_day(ts, zone) for ts in (chat.began, chat.ended) if ts))
     about = ", ".join(filter(None, [" → ".join(chat.models), counted(len(said), "message"), shown]))

@@ -103,7 +103,7 @@ def _undone(events: Sequence[LogEvent]) -> frozenset[str]:
 
 
 def _gone(events: Sequence[LogEvent], undone: frozenset[str]) -> dict[str, str]:
-    """Return why each removed message was removed, by its id."""
+    """Map the id of each removed message to the reason for its removal."""
     gone: dict[str, str] = {}
     for event in events:
         change = event.payload

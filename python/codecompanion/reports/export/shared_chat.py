@@ -19,7 +19,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class ToolUse(msgspec.Struct, frozen=True):
-    """A tool call and its result. `state`: why the result is not sent unchanged; `diff`: of a changed file."""
+    """A tool call and its result. `state`: why the result is not sent unchanged; `diff`: the diff of a changed file."""
 
     title: str
     status: str

@@ -1,7 +1,7 @@
-"""Provides the parts shared by all pages: escaping, and a frame that forbids the page to load or run anything.
+"""Provides the parts shared by all pages: escaping, and a frame that keeps the page from loading or running anything.
 
-All text from outside passes `escaped`. The policy in the frame is the second line of defence: a browser fetches nothing
-and runs no script even if some text got into the markup.
+All text from outside passes through `escaped`. The policy in the frame is the second line of defence: a browser fetches
+nothing and runs no script even if some text got into the markup.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes the page of `replay --html`: a small chart per policy for each session, and a table of the figures.
 
-The figures are those of the table on the command line, computed by the same code, and nothing else.
+The page shows exactly the figures of the table on the command line, computed by the same code.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _HEAD = ("policy", "requests", "tokens, sum", "largest request", "edits", "compa
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One recorded session: its name, and the figures of each request under each policy, starting with none."""
+    """One recorded session: its name, and the figures of each request under each policy, starting with no policy."""
 
     name: str
     walks: Sequence[Sequence[Figures]]

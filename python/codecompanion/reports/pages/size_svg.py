@@ -17,8 +17,9 @@ from codecompanion.reports.pages.html import escaped
 WIDTH, HEIGHT = 360, 190
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 14, 30
 MAX_POINTS = 320
-"""Maximum number of points, more than the chart has pixels; with more requests, each point is the largest of
-several."""
+"""Maximum number of points, more than the chart's width in pixels; with more requests, each point is the largest of
+several.
+"""
 ROOM_ABOVE = 2.0
 
 
@@ -58,7 +59,7 @@ def scale_of(walks: Sequence[Sequence[Point]], unmanaged: Sequence[Point], windo
 
 
 def size_svg(name: str, points: Sequence[Point], unmanaged: Sequence[Point], scale: Scale, *, key: str) -> str:
-    """Return the chart; `key` is unique in the page. `unmanaged` is empty if `points` are the unmanaged ones."""
+    """Return the chart as SVG; `key` must be unique in the page. `unmanaged` is empty if `points` are unmanaged."""
     shapes = [
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="{key}-t" aria-describedby="{key}-d">',
         f'<title id="{key}-t">{escaped(name)}: tokens of each request</title>',

@@ -1,4 +1,4 @@
-"""Defines the style of all pages: light and dark, on a phone, on paper. No colour alone carries meaning."""
+"""Defines the style of all pages, for light and dark mode, phones and paper. Colour alone never carries meaning."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Ranks files by several signals with fitted weights: an addition to the document, because it measured better."""
+"""Ranks files by several signals with fitted weights; not in the document, but better in measurements."""

@@ -1,4 +1,4 @@
-"""Rates lines changed by recent commits: how recently, and how similar the commits' subjects are to a question."""
+"""Rates recently changed lines by the age of the commit and the similarity of its subject to the question."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import msgspec
 from codecompanion.retrieval.ranking.word_index import WordIndex
 
 _RECENT = 10.0
-"""Number of commits after which a change counts half as recent."""
+"""Commit age, in commits, at which the recency of a change is halved."""
 
 
 class EditedRun(msgspec.Struct, frozen=True):
-    """Lines that a commit changed. `recency`: 0..1, 1 = by the last commit; `likeness`: BM25 of its subject."""
+    """Lines that a commit changed.
+
+    `recency`: 0..1, 1 = changed by the last commit; `likeness`: BM25 of the commit subject.
+    """
 
     start: int
     end: int
@@ -27,7 +30,7 @@ class EditedRun(msgspec.Struct, frozen=True):
 
 
 class EditedLines:
-    """Changed lines by path. `commits`, newest first: the stems of a subject, and path → lines."""
+    """Changed lines by path. `commits`, newest first: the stems of the commit subject, and path → changed lines."""
 
     def __init__(self, commits: Iterable[tuple[Sequence[str], Mapping[str, Sequence[tuple[int, int]]]]] = ()) -> None:
         self._subjects = WordIndex()
@@ -39,7 +42,7 @@ class EditedLines:
                 self._runs[path] += [(commit, EditedRun(start, end, recency)) for start, end in runs]
 
     def like(self, stems: Iterable[str]) -> dict[str, tuple[EditedRun, ...]]:
-        """Return path → changed lines, with the similarity of their commits' subjects to the question."""
+        """Return path → changed lines, rated by the similarity of their commit subjects to the question."""
         likeness = self._subjects.score(stems)
         return {
             path: tuple(

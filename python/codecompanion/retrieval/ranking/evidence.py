@@ -1,4 +1,4 @@
-"""Values for the evidence about a question from the index, the history and the editor: the input of the ranking."""
+"""Data types for the evidence about a question from the index, the history and the editor: the input of the ranking."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from codecompanion.retrieval.ranking.question import Question
 
 
 class ChunkHit(msgspec.Struct, frozen=True):
-    """A chunk that the full-text index or the vectors found. `bm25`: higher is better, 0 = no word of the question.
+    """A chunk found by full-text or vector search. `bm25`: higher is better, 0 = contains no word of the question.
 
-    `cosine`: None = the chunk has no vector, or none was requested.
+    `cosine`: None if the chunk has no vector or none was requested.
     """
 
     chunk: int
@@ -29,7 +29,7 @@ class ChunkHit(msgspec.Struct, frozen=True):
 class DefinitionHit(msgspec.Struct, frozen=True):
     """A definition whose name appears in the question.
 
-    `asked`: the name as in the question, `name`: as in the code. `files`: how many files define it.
+    `asked`: the name as in the question; `name`: the name as in the code. `files`: how many files define this name.
     """
 
     path: str
@@ -41,7 +41,7 @@ class DefinitionHit(msgspec.Struct, frozen=True):
 
 
 def is_named(question: Question, hit: DefinitionHit) -> bool:
-    """Return whether the question names a definition: written as code, or capitalised as in the code."""
+    """Return whether the question names the definition explicitly: written as code, or capitalised as in the code."""
     if hit.asked in question.code_names:
         return True
     return hit.asked == hit.name and hit.asked[:1].isupper() and not question.text.lstrip().startswith(hit.asked + " ")
@@ -50,11 +50,11 @@ def is_named(question: Question, hit: DefinitionHit) -> bool:
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """All evidence about one question; missing entries do not count.
 
-    `paths`: path → BM25 of its words; `prefixes`: path → score of abbreviated words; `subjects`: path → BM25 of the
-    commits that changed it; `commits`: path → score from the commits most similar to the question; `recency`: path →
-    0..1, 1 = changed last; `edits`: path → lines that recent commits changed; `edges`: path → path whose names it uses
-    → strength; `in_play`: open, mentioned or just edited; `seeds`: the result of `find_seeds`, None = computed when
-    needed.
+    `paths`: path → BM25 of the words in the path; `prefixes`: path → score of abbreviated words; `subjects`: path →
+    BM25 of the subjects of commits that changed the file; `commits`: path → score from the commits most similar to the
+    question; `recency`: path → 0..1, 1 = changed last; `edits`: path → lines that recent commits changed; `edges`: path
+    → path of a file whose names it uses → strength; `in_play`: files that are open, mentioned or just edited; `seeds`:
+    the result of `find_seeds`, None = compute when needed.
     """
 
     chunks: tuple[ChunkHit, ...] = ()

@@ -10,7 +10,7 @@ from codecompanion.retrieval.ranking.tables import file_kinds
 
 
 class FileKind(msgspec.Struct, frozen=True):
-    """The types of a file, which may be several; none = source of the program itself."""
+    """The types of a file; it may have several. None of them = the program's own source code."""
 
     is_document: bool = False
     is_test: bool = False

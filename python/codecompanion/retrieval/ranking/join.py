@@ -1,7 +1,7 @@
-"""The joined ranking: sums the signals of every file, each 0..1, with fitted weights.
+"""Computes the joined ranking: the weighted sum of each file's signals (each 0..1), with fitted weights.
 
-A signal without a value for any file is left out, so that an index without vectors, a folder without git or a file
-without a grammar loses only that signal's contribution.
+A signal without a value for any file is left out, so an index without vectors, a folder without git or a file without a
+grammar only loses the contribution of that signal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ MAX_SEEDS = 15
 _OTHER_SPELLING = 0.7
 _DOCUMENTS_ASKED_FOR = 0.5
 _JUST_CHANGED = 0.7
-"""Minimum recency of files that are candidates even without matching words: work tends to continue in the same place.
+"""Minimum recency at which files become candidates even without matching words: work tends to continue in the same
+place.
 """
 
 
@@ -35,7 +36,7 @@ class RankedFile(msgspec.Struct, frozen=True):
 
 
 def find_seeds(question: Question, evidence: Evidence, ranking: Ranking) -> dict[str, float]:
-    """Return path → weight of the files that best match the words of a question, as seeds for PageRank."""
+    """Return path → weight for the files that best match a question, as seeds for PageRank."""
     text = _weighed(_word_signals(question, evidence, ranking), ranking)
     for path in evidence.in_play:
         text[path] = text.get(path, 0.0) + ranking.weights.in_play
@@ -95,7 +96,7 @@ def file_signals(question: Question, evidence: Evidence, ranking: Ranking) -> di
 
 
 def scaled(values: Mapping[str, float]) -> dict[str, float]:
-    """Scale the values to shares of the largest."""
+    """Return the positive values, scaled so that the largest is 1."""
     highest = max(values.values(), default=0.0)
     return {key: value / highest for key, value in values.items() if value > 0} if highest > 0 else {}
 
@@ -123,9 +124,10 @@ def _weighed(signals: Mapping[str, Mapping[str, float]], ranking: Ranking) -> di
 
 
 def _best_chunks(chunks: Sequence[ChunkHit], options: ChunkOptions) -> dict[str, float]:
-    """Return for each file the sum of its best chunks, weighted towards the first.
+    """Return, for each file, the sum of the scores of its best chunks, weighted towards the best.
 
-    A chunk found by both words and vectors counts more than two chunks of a file that were found by only one of them.
+    A chunk found by both words and vectors counts more than two chunks of a file that were each found by only one of
+    them.
     """
     most = max((hit.bm25 for hit in chunks), default=0.0) or 1.0
     nearness = nearness_of(chunks)
@@ -141,14 +143,17 @@ def _best_chunks(chunks: Sequence[ChunkHit], options: ChunkOptions) -> dict[str,
 
 
 def nearness_of(chunks: Iterable[ChunkHit]) -> dict[int, float]:
-    """Return chunk → its cosine, scaled from the lowest found (0) to the highest (1); only for chunks that have one."""
+    """Return chunk → its cosine, scaled from the lowest found (0) to the highest (1).
+
+    Chunks without a cosine are omitted.
+    """
     cosines = {hit.chunk: hit.cosine for hit in chunks if hit.cosine is not None}
     low, high = min(cosines.values(), default=0.0), max(cosines.values(), default=0.0)
     return {chunk: (value - low) / (high - low) if high > low else 1.0 for chunk, value in cosines.items()}
 
 
 def _mentions(question: Question, evidence: Evidence) -> dict[str, float]:
-    """Return the files named in the question: with extension or folder, or without the extension."""
+    """Return path → score of the files that the question names: with extension or folder, or by the bare name."""
     names = {name.lower() for name in question.names if len(name) > 3}
     ends = tuple(f"/{part}" for part in question.paths)
     found: dict[str, float] = {}

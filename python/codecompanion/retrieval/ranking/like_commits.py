@@ -1,7 +1,7 @@
-"""Finds commits with subjects like the question, and the files they changed: similar work happens in the same places.
+"""Finds commits with subjects like the question, and their files: similar work happens in the same places.
 
-`WordIndex` spreads a file's subjects over its whole history; a single commit is more specific. Measured on six
-repositories not used for fitting (commit subjects, 900 questions): mean reciprocal rank 0.698 → 0.711.
+`WordIndex` combines all commit subjects of a file; a single commit is more specific. Measured on six repositories not
+used for fitting (commit subjects, 900 questions): mean reciprocal rank 0.698 → 0.711.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from codecompanion.retrieval.ranking.word_index import WordIndex
 
 _NEAREST = 20
-"""How many of the most similar commits count; less similar ones share a word by chance."""
+"""Number of most similar commits that count; less similar ones only share a word by chance."""
 
 
 class LikeCommits:
-    """Searches commits by the words of their subjects. `commits`: the stems of a subject and the changed paths."""
+    """Searches commits by the words of their subjects. `commits`: the stems of each subject and the changed paths."""
 
     def __init__(self, commits: Iterable[tuple[Sequence[str], Sequence[str]]] = ()) -> None:
         self._words = WordIndex()
@@ -29,7 +29,10 @@ class LikeCommits:
                 self._paths[key] = paths
 
     def score(self, stems: Iterable[str]) -> dict[str, float]:
-        """Return path → score from the most similar commits; a commit of many files adds less to each."""
+        """Return path → score from the most similar commits.
+
+        A commit that changed many files adds less to each of them.
+        """
         scores = self._words.score(stems)
         best = heapq.nsmallest(_NEAREST, scores, key=lambda key: (-scores[key], int(key)))
         total = defaultdict[str, float](float)

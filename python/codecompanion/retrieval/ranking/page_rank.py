@@ -1,6 +1,6 @@
-"""Personalised PageRank over the usage graph: finds files related to those that a question is about.
+"""Personalised PageRank over the usage graph: finds files related to those that match a question.
 
-The graph is small: the files that other signals found and their neighbours, not the project.
+The graph is small: it contains the files found by other signals and their neighbours, not the whole project.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ _FOLLOW = 0.5
 
 
 def spread(seeds: Mapping[str, float], edges: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Return how much of the seeds' weight reaches each file along the edges, without its own initial weight.
+    """Return how much of the seeds' weight reaches each file along the edges, not counting its own initial weight.
 
-    `seeds`: path → weight, any sum. `edges`: path → neighbour → strength. For a few steps, each file passes on half of
-    its weight, in proportion to the strengths.
+    `seeds`: path → weight, any sum. `edges`: path → neighbour → strength. In each of a few steps, every file passes on
+    half of its weight, in proportion to the strengths.
     """
     total = sum(seeds.values())
     if total <= 0:

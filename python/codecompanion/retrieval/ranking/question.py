@@ -1,7 +1,7 @@
-"""Parses a question: words, names that look like code, whether it is about documents or tests.
+"""Parses a question: its words, names that look like code, and whether it is about documents or tests.
 
-Words that occur in every question (`question_words.toml`) are left out, unless there are no others, or a file or
-definition of the project has that name.
+Words that occur in every question (`question_words.toml`) are left out, unless there are no others, or the project has
+a file or definition of that name.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _CODE_SPAN = regex(r"`([^`]+)`|\b(\w++)\(|\.(\w+)|\b(\w++)(?=\.\w)")
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A parsed question: `words` in the index's form, their `stems`, `names` as written.
+    """A parsed question: `words` as the index splits them, their `stems`, and `names` as written.
 
-    `pairs`: adjacent words; in a name they are rarely adjacent by chance. `code_names`: the `names` written as code
-    (`snake_case`, `camelCase`, in backticks, called, dotted). `paths`: text that looks like a file name or a path,
-    lower case.
+    `pairs`: adjacent words; the parts of a name are rarely adjacent by chance. `code_names`: the `names` written as
+    code (`snake_case`, `camelCase`, in backticks, called, dotted). `paths`: text that looks like a file name or a path,
+    in lower case.
     """
 
     text: str
@@ -81,7 +81,7 @@ def read_question(text: str, names_here: Collection[str] = ()) -> Question:
 
 
 def _paths(text: str) -> Iterator[str]:
-    """Yield text that looks like a file name with an extension or a path, in linear time."""
+    """Yield the parts of a text that look like a path, or like a file name with an extension, in linear time."""
     for run in _PATH_CHARACTERS.findall(text):
         end = 0
         for ending in _FILE_ENDING.finditer(run):
@@ -92,7 +92,7 @@ def _paths(text: str) -> Iterator[str]:
 
 
 def spellings(name: str) -> tuple[str, ...]:
-    """Return how code may write a name: unchanged, in lower case, `snake_case`, `camelCase`, `PascalCase`."""
+    """Return how code may spell a name: unchanged, in lower case, `snake_case`, `camelCase`, `PascalCase`."""
     parts = split_words(name)
     capital = [part.capitalize() for part in parts]
     camel = "".join([*parts[:1], *capital[1:]])

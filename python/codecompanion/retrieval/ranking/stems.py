@@ -1,4 +1,4 @@
-"""Computes stems for the words of questions, paths, names and commit subjects, so that they match each other.
+"""Computes stems of the words in questions, paths, names and commit subjects, so that their forms match.
 
 A light stemmer: enough for the few words of a path or a subject. The full-text index has its own (porter).
 """
@@ -29,5 +29,5 @@ def stem(word: str) -> str:
 
 
 def stems_of(text: str) -> list[str]:
-    """Return the stems of a string's words, in the index's form, in order and with repetitions."""
+    """Return the stems of the words in a string, split as in the index, in order and with repetitions."""
     return [stem(word) for word in index_words(text)]

@@ -1,4 +1,4 @@
-"""Reads the data for ranking, once: weights, words of questions, file types (TOML beside the code)."""
+"""Reads the data for ranking once: weights, question words, file types (TOML files next to the code)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChunkOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings for turning hits into the signal `chunk`: column weights, shares of a file's best chunks, rows read.
+    """Settings for computing the `chunk` signal: column weights, weights of a file's best chunks, rows read.
 
-    `cosine`: its weight beside BM25, both scaled to 0..1.
+    `cosine`: the weight of the cosine relative to BM25, both scaled to 0..1.
     """
 
     path_column: float
@@ -49,11 +49,10 @@ class ChunkOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PlaceOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings for scoring a place beyond its words (best BM25 = 1), in a file with several places.
+    """Settings for the parts of a place's score other than its words (best BM25 = 1), in a file with several places.
 
-    `edited`: for recently changed lines; `edited_like`: for lines changed by a commit with a subject similar to the
-    question. `document`: the share of its score that a place in a document keeps, unless the question asks for
-    documents.
+    `edited`: added for recently changed lines; `edited_like`: added for lines changed by a commit with a subject
+    similar to the question. `document`: the factor for places in documents, unless the question asks about documents.
     """
 
     edited: float

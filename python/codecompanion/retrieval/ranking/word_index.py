@@ -1,6 +1,6 @@
-"""Ranks files with BM25 over a few words per file: its path, and the subjects of the commits that changed it.
+"""Ranks files with BM25 over a few words per file: those of its path, or of the commits that changed it.
 
-Small enough to keep in memory and update file by file; chunks of code are in the full-text index instead.
+The index is small enough to keep in memory and update file by file; code chunks are in the full-text index instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MIN_PREFIX = 4
 
 
 class WordIndex:
-    """Path → counted stems, searched by BM25."""
+    """Word counts (by stem) for each path, searchable with BM25."""
 
     def __init__(self) -> None:
         self._words: dict[str, Mapping[str, float]] = {}
@@ -72,9 +72,9 @@ class WordIndex:
         return dict(scores)
 
     def score_prefixes(self, stems: Iterable[str]) -> dict[str, float]:
-        """Return the score of each file by words that are a prefix of its words, or the other way round: abbreviations.
+        """Return a score for each file with words that are a prefix of a given word, or vice versa: abbreviations.
 
-        `bench` and `benchmark`, `config` and `configuration`; identical words do not count.
+        Examples: `bench` and `benchmark`, `config` and `configuration`. Identical words do not count.
         """
         scores = defaultdict[str, float](float)
         for stem in stems:
@@ -99,7 +99,7 @@ class WordIndex:
 
 
 def count_path_words(stems_of_folders: Iterable[str], stems_of_name: Iterable[str]) -> Counter[str]:
-    """Return the counted words of a path; those of the file's own name count twice."""
+    """Return the word counts of a path; words in the file's own name count twice."""
     counts = Counter(stems_of_folders)
     for word in stems_of_name:
         counts[word] += 2

@@ -17,11 +17,11 @@ _NAMES = {"hybrid": "hybrid", "fts": "keyword search", "vector": "vector search"
 
 
 class TierUnavailable(Exception):
-    """A tier cannot be tried; the message is the reason, as in `no embeddings are configured`."""
+    """Raised when a tier cannot be tried; the message is the reason, as in `no embeddings are configured`."""
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """The results of the cascade, the tier that found them, and a sentence for each earlier tier that failed to."""
+    """The results of the cascade, the tier that found them, and why each earlier tier found nothing."""
 
     found: tuple[Candidate, ...]
     tier: SearchTier
@@ -34,10 +34,10 @@ def tiers_from(tier: WantedTier) -> tuple[SearchTier, ...]:
 
 
 def run_cascade(tiers: Sequence[SearchTier], search: Callable[[SearchTier], Sequence[Candidate]]) -> Answered:
-    """Return the results of the first tier that finds something without failing (R-227).
+    """Return the results of the first tier that succeeds and finds something (R-227).
 
-    `search` may raise anything; the error is recorded and the next tier is tried. The last tier tried counts as the
-    tier that answered.
+    `search` may raise any exception; the error is recorded and the next tier is tried. If no tier finds anything, the
+    last one counts as the tier that answered.
     """
     not_used = list[str]()
     for tier in tiers:

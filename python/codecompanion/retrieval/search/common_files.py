@@ -1,6 +1,6 @@
-"""Lists the common files that describe a project, for questions about all of it (R-236).
+"""Lists the common files that describe a project, for questions about the project as a whole (R-236).
 
-The document's list of names, and ours: manifests of languages, and files a program starts with.
+Contains the document's list of names and our additions: language manifests and program entry points.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def common_files(paths: Iterable[str], *, every_manifest: bool = True) -> tuple[
 
 
 def cut_common(text: str) -> str:
-    """Return the text of a common file, truncated after 5000 characters with a mark (R-236)."""
+    """Return the text of a common file, truncated after 5000 characters with a marker (R-236)."""
     return text if len(text) <= MAX_CHARS else text[:MAX_CHARS] + CUT
 
 

@@ -1,7 +1,7 @@
 """Converts a question to a full-text query, and SQLite's rank to a score (R-230, R-231).
 
-Quoting makes FTS operators in a question plain words. The index contains text split on camelCase and snake_case, so the
-words of a query are split the same way, each inside its quotes: a name becomes a phrase of its parts.
+Quoting turns FTS operators in a question into plain words. The index contains text split on camelCase and snake_case,
+so each query word is split in the same way inside its quotes: a name becomes a phrase of its parts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def query_words(text: str) -> tuple[str, ...]:
 
 
 def full_text_query(text: str) -> str:
-    """Return the FTS query that asks for every word of `text`; "" if it has none (R-230)."""
+    """Return the FTS query that requires every word of `text`; "" if it contains no words (R-230)."""
     return " AND ".join(f'"{word}"' for word in query_words(text))
 
 
@@ -37,6 +37,6 @@ def index_query(text: str) -> str:
 
 
 def text_score(bm25: float) -> float:
-    """Return the score 0..1 of SQLite's `bm25()`, which is negative and smaller for a better match (R-231)."""
+    """Convert SQLite's `bm25()`, which is negative and lower for better matches, to a score from 0 to 1 (R-231)."""
     raw = max(-bm25, 0.0)
     return raw / (1.0 + raw)

@@ -1,4 +1,4 @@
-"""Joins the keyword and vector sides of the hybrid search (R-228, R-229, R-233)."""
+"""Joins the keyword and vector results of the hybrid search (R-228, R-229, R-233)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _SIMILARITY_WORD = regex(r"[a-z0-9_]+")
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A chunk that one side found. `score` 0..1, `text` "" = it has none, `indexed_at` in seconds, None = unknown."""
+    """A chunk found by keyword or vector search.
+
+    `score`: 0..1; `text`: "" = none; `indexed_at`: seconds, None = unknown.
+    """
 
     chunk: int
     path: str
@@ -29,7 +32,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class HybridOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options for joining the two sides (R-228, R-233); the defaults are the document's."""
+    """Options for joining keyword and vector results (R-228, R-233); the defaults are the document's."""
 
     vector_weight: float = 0.7
     text_weight: float = 0.3
@@ -41,19 +44,19 @@ class HybridOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def effective_weights(vector_weight: float, text_weight: float) -> tuple[float, float]:
-    """Return both weights, clamped to 0..1 and normalised to the sum 1; 0.5 each if both are 0 (R-228)."""
+    """Return both weights, clamped to 0..1 and normalised to sum to 1; 0.5 each if both are 0 (R-228)."""
     vector, text = _between(vector_weight, 0.0, 1.0), _between(text_weight, 0.0, 1.0)
     total = vector + text
     return (vector / total, text / total) if total > 0 else (0.5, 0.5)
 
 
 def effective_top_k(top_k: int) -> int:
-    """Return the number of results, 1..50 (R-228)."""
+    """Return the number of results, clamped to 1..50 (R-228)."""
     return int(_between(top_k, 1, 50))
 
 
 def fetched_from_each_side(top_k: int) -> int:
-    """Return how many chunks to request from each side, more than the final results (R-229)."""
+    """Return the number of chunks to request from each side, at least 20 even if fewer results are wanted (R-229)."""
     return max(effective_top_k(top_k), MIN_FETCHED)
 
 
@@ -62,7 +65,7 @@ def fuse(
 ) -> tuple[Candidate, ...]:
     """Return the results of both sides, joined by chunk, best first, at most `top_k` (R-228, R-229, R-233).
 
-    A side that did not find a chunk counts 0 for it. `now`: seconds, compared with `indexed_at` when scores decay.
+    A side that did not find a chunk contributes 0. `now`: seconds, compared with `indexed_at` when scores decay.
     """
     vector_weight, text_weight = effective_weights(options.vector_weight, options.text_weight)
     by_chunk = {found.chunk: found for found in vector}
@@ -114,7 +117,7 @@ def diversify(ranked: Sequence[Candidate], trade_off: float = 0.7) -> tuple[Cand
 
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the share of common words, 0..1; 0 for two empty sets."""
+    """Return the Jaccard similarity of two sets: the share of common words, 0..1; 0 for two empty sets."""
     return len(one & other) / len(one | other) if one or other else 0.0
 
 

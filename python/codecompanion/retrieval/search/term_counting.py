@@ -1,11 +1,11 @@
-"""The last tier: counts how many different words of the question appear in a string (R-234, R-235)."""
+"""Counts how many different words of the question appear in a string: the last search tier (R-234, R-235)."""
 
 from __future__ import annotations
 
 from codecompanion.retrieval.search.full_text_query import query_words
 
 RESULTS = 5
-"""Number of results of the cosine tier and this one (R-234)."""
+"""Number of results returned by the cosine and term counting tiers (R-234)."""
 
 
 def counted_terms(question: str) -> tuple[str, ...]:

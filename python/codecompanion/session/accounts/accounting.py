@@ -1,6 +1,6 @@
-"""Logs a chat's provider requests: their retries, their end and their token counts by part (R-356…R-360).
+"""Logs a chat's provider requests: their retries, their end, and their token counts by part (R-356…R-360).
 
-`reports` builds `/cost` and `/trace` from these entries; nothing else is stored.
+`reports` builds `/cost` and `/trace` from these entries; no other data is stored.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RequestRecord:
     async def begin_summary(
         self, adapter: str, request: ChatRequest, asked: str, estimated_tokens: int, put_blob: Callable[[bytes], str]
     ) -> None:
-        """Log a summary request with its text and its purpose in words (R-328)."""
+        """Log a summary request with its text and a description of its purpose (R-328)."""
         text = request.messages[-1].text.encode("utf-8", "surrogatepass")
         try:
             prompt = await asyncio.to_thread(put_blob, text)
@@ -84,7 +84,7 @@ class RequestRecord:
 
 
 class RequestParts:
-    """Counts the tokens of requests by part; parts that all requests share are counted once."""
+    """Counts the tokens of requests by part; parts shared with the previous request are not counted again."""
 
     def __init__(self, counter: MessageCounter) -> None:
         self._counter = counter

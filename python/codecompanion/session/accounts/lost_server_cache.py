@@ -1,8 +1,8 @@
-"""Judges from its replies whether the user's own server still had a chat in its prompt cache.
+"""Judges from the replies of the user's own server whether a chat was still in its prompt cache.
 
-A reply may report how many tokens of its prompt were processed. If far more were processed than are new, another
-request has used the slot, or the server cannot keep this model's cache. The next turn then counts as cold; in a tool
-loop, whose next request follows at once, only after two cache misses in a row.
+A reply may report how many tokens of its prompt were processed. If that is far more than the new tokens, another
+request has used the slot, or the server cannot keep this model's cache. The next turn then counts as cold; a tool loop,
+whose next request follows at once, counts as cold only after two cache misses in a row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from codecompanion.model.messages import Usage
 MIN_SHARED = 256
 """Minimum size of a shared prefix in tokens; a shorter one is not judged, because its size is an estimate."""
 SHARE = 0.5
-"""A prefix counts as lost if this share of it (0..1) or more was processed again."""
+"""Share of a prefix (0..1) that must be processed again for it to count as lost."""
 
 
 class ReadAgain(msgspec.Struct):
@@ -23,12 +23,13 @@ class ReadAgain(msgspec.Struct):
 
     misses: int = 0
     was_kept: bool = False
-    """Whether the last judged reply had the prefix in its cache."""
+    """Whether the prefix of the last judged reply was in the cache."""
 
     def judge(self, usage: Usage | None, read_tokens: int | None, shared_tokens: int, loss: Loss) -> int:
-        """Judge a reply; return how many shared tokens were processed again, 0 = none or unknown.
+        """Judge a reply; return how many shared tokens were processed again, 0 if none or unknown.
 
-        `shared_tokens`: estimated tokens shared with the previous request; `loss`: why a cache miss was expected.
+        `shared_tokens`: estimated tokens shared with the previous request; `loss`: the reason a cache miss was
+        expected.
         """
         self.was_kept = False
         prompt = usage.prompt_tokens if usage else 0

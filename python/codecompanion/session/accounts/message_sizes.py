@@ -1,8 +1,9 @@
 """Learns from usage reports how many tokens each message adds to a prompt; part of the ctx meter.
 
 A message is identified by its id and estimate: an edited message counts as new, and undoing the edit restores the old
-size. Encrypted reasoning is sent with every request, but many models read only that of the current turn (OpenAI's
-before GPT-5.6, Claude before 4.5): whether a model does is learned at the first turn after one with reasoning.
+size. Encrypted reasoning is sent with every request, but many models read only the reasoning of the current turn
+(OpenAI's before GPT-5.6, Claude before 4.5): whether a model does so is learned from the first turn after one with
+reasoning.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ Key = tuple[str, int]
 class Split(msgspec.Struct, frozen=True):
     """Messages split into those with known sizes and `new` ones that no report covers yet.
 
-    `known`: tokens of the known messages; `past_thoughts` of these are reasoning of earlier turns, `thoughts` of the
-    current turn. `estimate` and `marks`: tokens and punctuation count of the new messages. `all_tokens` and
-    `sized_tokens`: estimates of all messages, and of their non-text parts (images, pages, reasoning).
+    `known`: tokens of the known messages, of which `past_thoughts` are reasoning of earlier turns and `thoughts`
+    reasoning of the current turn. `estimate` and `marks`: tokens and punctuation count of the new messages.
+    `all_tokens` and `sized_tokens`: estimates for all messages, and for their non-text parts (images, pages,
+    reasoning).
     """
 
     known: float = 0.0
@@ -37,7 +39,7 @@ class Split(msgspec.Struct, frozen=True):
 
 
 class MessageSizes:
-    """The message sizes learned from one model's reports; the counter estimates the other messages."""
+    """Message sizes learned from one model's reports; sizes of other messages are estimated."""
 
     def __init__(self, counter: MessageCounter) -> None:
         self._estimate, self.sized, self._count_marks = counter.message, counter.sized, counter.marks
@@ -59,7 +61,7 @@ class MessageSizes:
         return self._marks[key]
 
     def split(self, messages: Sequence[Message]) -> Split:
-        """Return the known sizes of the messages; if the list only grew, only new messages are read."""
+        """Split the messages by known and unknown size; if messages were only appended, only the new ones are read."""
         return self._split.of(messages)
 
     def _read_new(self, split: Split, messages: tuple[Message, ...]) -> Split:
@@ -88,7 +90,7 @@ class MessageSizes:
         return split.known - split.past_thoughts if self.forgets_thoughts else split.known
 
     def set(self, message: Message, size: float, thoughts: float = 0.0) -> None:
-        """Record the size of a message; `thoughts` of it are reasoning."""
+        """Record the size of a message; `thoughts`: the part of it that is reasoning."""
         key = self.key(message)
         if key in self._sizes or key in self._split.result.new:
             self._split.forget()
@@ -101,7 +103,7 @@ class MessageSizes:
         self.set(message, self._sizes.get(self.key(message), 0.0) + size, thoughts)
 
     def share_out(self, split: Split, sizes: Mapping[Key, float]) -> None:
-        """Record the sizes of the new messages of the last split."""
+        """Record the sizes of the messages that were new in the last split."""
         self._sizes.update(sizes)
         self._marks.clear()
         known = split.known + sum(sizes.values())
@@ -118,8 +120,8 @@ class MessageSizes:
     def learn_forgetting(self, split: Split, read: float, doubt: float) -> None:
         """Learn, at the first request of a turn, whether the model ignores earlier reasoning.
 
-        `read`: how many of the known tokens were counted. Nothing is learned unless the reasoning of earlier turns is
-        larger than `doubt`, the uncertainty of the count.
+        `read`: the number of known tokens that the report counted. Nothing is learned unless the reasoning of earlier
+        turns is larger than `doubt`, the uncertainty of the count.
         """
         if split.past_thoughts > doubt:
             kept, forgotten = abs(read - split.known), abs(read - split.known + split.past_thoughts)

@@ -1,11 +1,11 @@
 """The ctx meter: the size of the next request, and how certain it is (R-505, lessons 7, 8, 45).
 
-Every report gives the size of a whole prompt and of its reply, and so the size of every message: a reply has its
-reported size, the messages between two requests share the difference between them in proportion to their estimates, and
-everything else (system prompt, schemas, framing) is the remainder, `base`. The next request is the sum over its
-messages, and only messages without a report are estimated: right after a reply the count is exact, after a tool result
-nearly so, and an edit, a compaction or an undo subtracts and adds counted sizes, so that the meter is correct
-immediately.
+Every report gives the size of a whole prompt and of its reply, from which the size of every message follows: a reply
+has its reported size, the messages between two requests share the difference between the requests in proportion to
+their estimates, and everything else (system prompt, schemas, framing) is the remainder, `base`. The size of the next
+request is the base plus the sum over its messages, and only messages without a report are estimated: right after a
+reply the count is exact, after a tool result nearly so. An edit, a compaction or an undo subtracts and adds counted
+sizes, so the meter is correct immediately.
 
 The known sizes are kept in `message_sizes`.
 """
@@ -45,7 +45,7 @@ _MAX_TAKEN = 0.05
 
 
 class FixedPart(msgspec.Struct, frozen=True):
-    """Estimated tokens of a request's fixed part: system prompt and tools together, and the tools alone."""
+    """Estimated tokens of a request's fixed part: of system prompt and tools together, and of the tools alone."""
 
     tokens: int
     schemas: int
@@ -59,12 +59,14 @@ class ContextMeter:
         self.calibration = calibration
         """The calibration learned from this model's reports."""
         self.window = self.assumed_window = 0
-        """The context window in tokens, which no report can exceed; 0 if unknown, then the other value is a guess."""
+        """The context window in tokens, which no report can exceed; 0 if unknown, in which case `assumed_window` is a
+        guess.
+        """
         self._fixed = self._schemas = 0
         self._reasoning_returns = False
         self._base: float | None = None
         self._unconfirmed = 0.0
-        """The part of the base known from a single report, which the next one will confirm or contradict."""
+        """The part of the base that is known from only one report, which the next report will confirm or contradict."""
         self._sizes = MessageSizes(counter)
         self._check = UsageCheck(enabled=checks_usage)
         self._total = 0.0
@@ -86,7 +88,7 @@ class ContextMeter:
         return self._schemas
 
     def forget_doubts(self) -> None:
-        """Forget all reports and doubts: the next report is for a different kind of request."""
+        """Forget all reports and doubts, because the next report is for a different kind of request."""
         self._forget_reports()
         self._check.forget()
 
@@ -112,7 +114,7 @@ class ContextMeter:
 
     @property
     def state(self) -> tuple[float | None, float, float]:
-        """Return the values, besides the messages, that counts depend on; they change with every report."""
+        """Return the values, other than the messages, that counts depend on; they change with every report."""
         return self._base, self._total - self._unconfirmed, self.calibration.ratio
 
     def counted(self, message: Message) -> Message:
@@ -128,7 +130,7 @@ class ContextMeter:
         return self._fixed + view.tokens
 
     def by_estimate(self, messages: Sequence[Message]) -> Count:
-        """Return the size of a request of these messages by our own estimate, ignoring reports about them.
+        """Return the size of a request with these messages by our own estimate, ignoring reports about them.
 
         Hidden tokens that the provider adds are excluded: they are uncertain, so they must not block a request.
         """
@@ -140,7 +142,7 @@ class ContextMeter:
         return self._count(view.messages)
 
     def measure(self, messages: Sequence[Message], fixed: FixedPart | None = None) -> Measure:
-        """Return the size of a request of these messages; `fixed` overrides the fixed part."""
+        """Return the size of a request with these messages; `fixed` overrides the fixed part."""
         count = self._count(messages, fixed)
         return Measure(count.tokens, count.upper)
 
@@ -164,11 +166,11 @@ class ContextMeter:
         return self.calibration.around(tokens, doubt, tokens * _ALL_MARGIN + _FLOOR)
 
     def learn(self, usage: Usage, estimated_prompt: int, view: View, *, cleared: int = 0) -> Doubt | None:
-        """Learn from the provider's report for the call whose reply now ends the view (lesson 7).
+        """Learn from the provider's report for the call whose reply is now the last message of the view (lesson 7).
 
-        `estimated_prompt` is the estimate of the request that was sent; if the view changed meanwhile, nothing is
-        learned about the model. `cleared`: tokens that the provider itself left out. Returns the reason if the report
-        is not used; the estimate then remains valid (lesson 58).
+        `estimated_prompt`: the estimate of the request that was sent; if the view has changed since, nothing is learned
+        about the model. `cleared`: tokens that the provider itself left out. Returns the reason if the report is not
+        used; the estimate then remains valid (lesson 58).
         """
         return self._report(usage, estimated_prompt, view, teaches=True, cleared=cleared)
 
@@ -189,7 +191,7 @@ class ContextMeter:
         return doubt
 
     def _doubt(self, total: float, messages: Sequence[Message], cleared: int = 0, cached: int = 0) -> Doubt | None:
-        """Return why a report of `total` tokens cannot be about these messages, or None if it can."""
+        """Return the doubt if a report of `total` tokens cannot be about these messages, or None if it can."""
         ratio, split = self.calibration.ratio, self._sizes.split(messages)
         request = Request(
             text=ratio * (self._fixed - self._schemas + split.all_tokens - split.sized_tokens),
@@ -224,11 +226,11 @@ class ContextMeter:
             self._take_judged(prompt_tokens, doubt, view.messages, teaches=teaches)
 
     def anchor_after_compaction(self, usage: Usage, estimated_prompt: int, view: View) -> None:
-        """Learn from the usage of the view's last reply, the first one after the provider's own compaction (R-538).
+        """Learn from the usage of the view's last reply, the first after the provider's own compaction (R-538).
 
-        Anthropic's usage covers its block and the fixed part; messages that are sent again after the block keep their
-        sizes. In recordings, OpenAI counts the incoming prompt, which does not include the block: its size stays an
-        estimate.
+        Anthropic's usage covers its compaction block and the fixed part; messages that are sent again after the block
+        keep their sizes. In recordings, OpenAI counts the incoming prompt, which does not include the block, so the
+        size of the block remains an estimate.
         """
         reply = view.messages[-1]
         block = next((message for message in reversed(view.messages) if message.compaction is not None), None)
@@ -248,10 +250,10 @@ class ContextMeter:
         self._total = self._base + self._sizes.read(self._sizes.split(view.messages))
 
     def resume(self, events: Sequence[LogEvent], adapter: str, model: str) -> None:
-        """Replay this model's reports from the log of a chat, so that a restored chat counts as before.
+        """Replay this model's reports from a chat's log, so that a restored chat counts as before.
 
         Where older reports are skipped, sizes are apportioned by estimates. Nothing is learned about the model, because
-        that happened when the reports arrived.
+        this already happened when the reports arrived.
         """
         for report, view, compacted in reported_steps(events, adapter, model):
             if compacted:
@@ -324,16 +326,16 @@ class ContextMeter:
             self.calibration = self.calibration.learn_extra(self._base - ratio * self._fixed, self._schemas)
 
     def _expected_sizes(self, split: Split) -> dict[Key, float]:
-        """Return the sizes of messages without a report, in the model's tokens; code and prose differ."""
+        """Return the expected sizes of messages without a report, in the model's tokens; code and prose differ."""
         size, marks = self.calibration.size, self._sizes.marks
         return {key: size(key[1], marks(key, message), 1) for key, message in split.new.items()}
 
     def _added(self, split: Split) -> float:
-        """Return the size of the messages without a report together."""
+        """Return the expected total size of the messages without a report."""
         return self.calibration.size(split.estimate, split.marks, len(split.new))
 
     def _keep_base(self, messages: Sequence[Message], total: float) -> None:
-        """Keep the fixed part at its minimum after a contradictory report; the rest is attributed to the messages.
+        """Keep the base at its minimum after a contradictory report; the rest is attributed to the messages.
 
         Otherwise a chat would appear to be empty once its messages are compacted.
         """
@@ -343,10 +345,10 @@ class ContextMeter:
             self._base = least
 
     def _take_reply(self, usage: Usage, reply: Message, *, teaches: bool = False) -> None:
-        """Record the part of the output that the next prompt will contain: all except reasoning that is not sent again.
+        """Record the output that the next prompt will contain: all of it except reasoning that is not sent again.
 
-        Signed or encrypted reasoning is sent again and counted (recorded for Claude and GPT-5); readable reasoning of
-        Chat Completions mostly is not, and some endpoints do not report how much of the output it was.
+        Signed or encrypted reasoning is sent again and counted (recorded for Claude and GPT-5); the readable reasoning
+        of Chat Completions mostly is not, and some endpoints do not report how much of the output was reasoning.
         """
         size, thoughts_size = float(usage.output_tokens), 0.0
         parts = () if isinstance(reply.content, str) else reply.content
@@ -367,5 +369,5 @@ class ContextMeter:
 
 
 def _is_text(message: Message) -> bool:
-    """Return whether the message is text only; parts counted by size class reveal nothing about a tokenizer."""
+    """Return whether a message is text only; the counts of other parts reveal nothing about a tokenizer."""
     return isinstance(message.content, str) or all(isinstance(part, TextPart) for part in message.content)

@@ -9,11 +9,11 @@ from codecompanion.model.history import ChangeUndone, EventPayload, LogEvent, Re
 from codecompanion.model.view import View, apply, project
 
 MAX_REPORTS = 150
-"""Maximum number of newest reports to read, besides the first one; it bounds the work."""
+"""Maximum number of newest reports to read, in addition to the first one; limits the work."""
 
 
 class ReportedStep(NamedTuple):
-    """A report, the view that its reply ends, and whether the provider compacted before it."""
+    """A usage report, the view that ends with its reply, and whether the provider compacted before that reply."""
 
     report: UsageReported
     view: View
@@ -21,7 +21,7 @@ class ReportedStep(NamedTuple):
 
 
 def reported_steps(events: Sequence[LogEvent], adapter: str, model: str) -> Iterator[ReportedStep]:
-    """Yield the model's first report, which shows the fixed part best, and the newest ones."""
+    """Yield the model's first report, which shows the fixed part best, and its newest ones."""
     reports = {
         index: event.payload
         for index, event in enumerate(events)

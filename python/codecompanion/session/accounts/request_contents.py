@@ -1,4 +1,4 @@
-"""Logs the contents of each request, so that the user can later see what the model saw (R-328).
+"""Logs the contents of each request, so that the user can later see the model's input (R-328).
 
 The view at that time is already in the log. The rest of the request is logged here: system prompt and tool schemas as
 hashes of blobs, each stored once, and the shaped messages as a difference from the previous request.
@@ -33,7 +33,7 @@ class RequestContents:
         self._shaped: dict[str, Message] | None = None
 
     def described(self, request: ChatRequest, shaped: Shaped | None, sent: RequestSent) -> RequestSent:
-        """Return the entry of a request with its contents; new contents wait for `store`."""
+        """Return a request's log entry with its contents; contents that are not stored yet wait for `store`."""
         system = request.messages[0]
         if system is not self._prompt[0]:
             self._prompt = system, self._name(system.text.encode("utf-8", "surrogatepass"))
@@ -65,7 +65,7 @@ class RequestContents:
         return name
 
     def _difference(self, shaped: Shaped | None) -> Shaping | None:
-        """Return how the shaping differs from the previous request, or None if it does not."""
+        """Return the difference between this shaping and that of the previous request, or None if there is none."""
         before, is_first = self._shaped or {}, self._shaped is None
         packets: Mapping[int, Message] = {} if shaped is None else shaped.packets
         replaced = {} if shaped is None else shaped.kept.placeholders

@@ -1,7 +1,7 @@
-"""Decides whether a usage report can be true for the request it came with (R-505, lesson 58).
+"""Decides whether a usage report can be true for its request (R-505, lesson 58).
 
 Some servers report 50 tokens for 20,000, omit the tool schemas, or count only uncached tokens; a meter that believed
-them would never compact. So a report is compared with our own count of the same request twice: with the whole estimate,
+them would never compact. So a report is compared twice with our own count of the same request: with the whole estimate,
 within the range of all tokenizers, and, once a report has been trusted, with the sum of the earlier reports and the new
 messages. A report outside these ranges is not used, and nothing is learned from it.
 
@@ -15,10 +15,10 @@ that is too low never compacts, so low reports are never used.
 
 If two reports of a local server match the requests without their tools, and are far too small for any tokenizer that
 counts the tools, the model does not see the tools: its chat template does not support them, and the server drops them.
-Then no tools are sent, and the reports are correct.
+From then on no tools are sent, and the reports are correct.
 
-Reports that stop rising, however much more is sent, come from a server that silently drops the beginning of long
-prompts (koboldcpp, Ollama, Hunyuan: lesson 30): they are correct, but do not count the whole request.
+Reports that stop rising however much more is sent come from a server that silently drops the beginning of long prompts
+(koboldcpp, Ollama, Hunyuan: lesson 30): they are correct, but do not count the whole request.
 
 `UsageDoubts` collects the doubts of all chats by endpoint; each is reported once, and shown in `:checkhealth`.
 """
@@ -67,7 +67,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Our own count of a request, in the model's tokens (calibrated).
 
     `sized`: images, pages, encrypted blocks and reasoning. `hidden`: tokens that the provider is known to add.
-    `window`: 0 if unknown; then `assumed` is a guess. `cleared`: tokens that the provider reports having left out.
+    `window`: 0 if unknown, in which case `assumed` is a guess. `cleared`: tokens that the provider reports having left
+    out.
     """
 
     text: float
@@ -99,16 +100,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return min(_MAX_HIDDEN, _MAX_HIDDEN_SHARE * self.window) if self.window else _MAX_HIDDEN
 
     def max_unconfirmed(self) -> float:
-        """Return the maximum size of a hidden prompt used until the next report: at most half of any window."""
+        """Return the maximum hidden prompt size until the next report: at most half of a known or assumed window."""
         window = self.window or self.assumed
         return min(_MAX_UNCONFIRMED, _MAX_HIDDEN_SHARE * window) if window else _MAX_UNCONFIRMED
 
     def fits(self, reported: float) -> bool:
-        """Return whether this many tokens fit into the window, or True if that is unknown."""
+        """Return whether this many tokens fit into the window, or True if the window is unknown."""
         return not self.window or reported <= self.window
 
     def is_without_tools(self, reported: float) -> bool:
-        """Return whether a report fits the request without its tool schemas and is too small for it with them."""
+        """Return whether a report fits the request without its tool schemas, and is too small with them."""
         bare = msgspec.structs.replace(self, schemas=0.0).guess
         return reported <= _TOOLS_LEFT_OUT * self.guess and abs(reported - bare) <= _BARE_OFF * bare + _BARE_FLOOR
 
@@ -118,7 +119,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Going(msgspec.Struct, frozen=True, kw_only=True):
-    """The size expected from earlier reports and new messages: `known` + `new`, after an edit that removed `taken`."""
+    """The size expected from earlier reports and new messages: `known` + `new`. `taken`: tokens removed by an edit."""
 
     known: float
     new: float
@@ -138,7 +139,7 @@ class Going(msgspec.Struct, frozen=True, kw_only=True):
         return self.guess - down <= reported and (self.taken < _FLOOR or self.reaches(reported))
 
     def reaches(self, reported: float, hidden: float = 0.0) -> bool:
-        """Return whether the request can reach `reported` tokens, `hidden` of them newly added by the server."""
+        """Return whether the request can reach `reported` tokens if the server newly adds `hidden` tokens."""
         up = _NEW_UP * self.new + _MAX_SIZED * self.sized + self._either
         return reported <= self.guess + up + hidden
 
@@ -150,10 +151,10 @@ class Going(msgspec.Struct, frozen=True, kw_only=True):
 class Doubt(msgspec.Struct, frozen=True):
     """A report that is not trusted, with its figure and our own count.
 
-    `cut_to` is the size to which the server seems to cut prompts, or 0 without such evidence. `unconfirmed`: the server
-    may have added its own prompt; the next report shows whether it has, and until then the meter uses this one.
-    `without_tools`: how many reports in a row, up to this one, fit the requests without their tools and differ from
-    each other as their messages do.
+    `cut_to`: the size to which the server seems to truncate prompts, or 0 without such evidence. `unconfirmed`: the
+    server may have added its own prompt; the next report shows whether it has, and until then the meter uses this
+    report. `without_tools`: how many reports in a row, up to this one, fit the requests without their tools and differ
+    from each other as their messages do.
     """
 
     reported: int
@@ -192,13 +193,15 @@ class UsageCheck:
 
     @property
     def has_proved(self) -> bool:
-        """Return whether enough reports in a row were trusted for an impossible one to be an exception."""
+        """Return whether enough reports in a row were trusted that an impossible one counts as an exception."""
         return self._believed >= _PROVED
 
     def doubt(self, reported: float, request: Request, going: Going | None, cached: int = 0) -> Doubt | None:
-        """Return why a report is not trusted, or None if it is; `cached` tokens were read from the provider's cache.
+        """Return the doubt about a report, or None if it is trusted.
 
-        `going` is None until a report is trusted; it leaves out the surplus of an unconfirmed report.
+        `cached` tokens were read from the provider's cache.
+
+        `going` is None until a report is trusted; it excludes the surplus of an unconfirmed report.
         """
         if self._unconfirmed and not self._believed:
             going = None
@@ -266,10 +269,10 @@ class UsageCheck:
         return plausible and (not self._unconfirmed or self._says_nothing(doubt.reported, request.guess))
 
     def _cut_to(self, reported: float, request: Request) -> int:
-        """Return the largest report if this one stays near it although much more text was sent, else 0.
+        """Return the largest report if this one stays near it although much more text was sent, otherwise 0.
 
-        Reports that rise with the text, at a lower level, mean a shortened history, not cut prompts. Images and
-        reasoning are not counted, because some models do not read those of earlier turns.
+        Reports that rise with the text, at a lower level, indicate a shortened history, not truncated prompts. Images
+        and reasoning are not counted, because some models do not read those of earlier turns.
         """
         text = request.text - request.cleared
         said, step = reported - self._before[0], text - self._before[1]
@@ -288,7 +291,7 @@ class UsageCheck:
         self._unconfirmed, self._without_tools = False, 0
 
     def _agrees(self, reported: float, guess: float) -> bool:
-        """Return whether the report differs from the previous doubted one by as much as the requests do."""
+        """Return whether the report differs from the previous doubted report by as much as the requests do."""
         return self._follows_step(reported, guess) and self._step(guess) >= _STEP
 
     def _says_nothing(self, reported: float, guess: float) -> bool:
@@ -314,10 +317,10 @@ class UsageCheck:
         return request.holds(reported) or self.has_proved
 
     def is_reply(self, reported: float, reply: float, *, thinks: bool) -> bool:
-        """Return whether `reported` tokens of output can be the reply, which is `reply` tokens by our own count.
+        """Return whether a report of `reported` output tokens can be about a reply of `reply` tokens by our own count.
 
-        `thinks`: it contains reasoning, whose size only the provider knows; then anything up to the maximum length of a
-        reply is trusted.
+        `thinks`: the reply contains reasoning, whose size only the provider knows; any figure up to the maximum length
+        of a reply is then trusted.
         """
         if not self._enabled:
             return True
@@ -326,7 +329,7 @@ class UsageCheck:
 
 
 class UsageDoubts:
-    """Endpoints whose reports cannot be true, by adapter name and address."""
+    """Endpoints (adapter name and address) whose reports cannot be true, and models that do not see tools."""
 
     def __init__(self) -> None:
         self._told: dict[str, Doubt] = {}
@@ -343,7 +346,7 @@ class UsageDoubts:
             self._toolless.add((endpoint, model))
 
     def note_sees_tools(self, endpoint: str, model: str) -> None:
-        """Note that the model sees tools, whatever is reported: it has called one, or reports fell without them."""
+        """Note that the model sees tools, because it called one or reports fell when none were sent."""
         self._sees_tools.add((endpoint, model))
         self._toolless.discard((endpoint, model))
 
@@ -356,7 +359,9 @@ class UsageDoubts:
         self._toolless.discard((endpoint, model))
 
     def note(self, endpoint: str, doubt: Doubt) -> bool:
-        """Record the newest doubt about an endpoint; return whether it is the first doubt or the first detected cut.
+        """Record the newest doubt about an endpoint.
+
+        Return whether it is the first doubt or the first detected truncation.
 
         An unconfirmed report is not recorded, because it may be true.
         """

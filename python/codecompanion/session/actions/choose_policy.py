@@ -1,4 +1,4 @@
-"""Lists the policies of a chat and chooses one (K1: one active policy per chat)."""
+"""Lists the policies available to a chat and selects one (K1: one active policy per chat)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def list_policies(control: ContextControl) -> list[dict[str, Any]]:
 
 
 async def choose_policy(chat: Chat, name: str) -> None:
-    """Use another policy for the chat from the next request on; "" = as configured.
+    """Use another policy for the chat from the next request on; "" selects the configured policy.
 
     Changes made under the old policy remain and can still be undone.
 

@@ -36,11 +36,11 @@ _OFF = "No code is added to messages: context.enabled is false."
 
 
 class CodeRow(msgspec.Struct, frozen=True):
-    """A piece of code: its location, gatherer and score, whether it is sent to the model, and if not, why.
+    """A row for a code snippet: its location, gatherer and score, whether it is sent to the model, and if not, why.
 
     `kind` and `name` are those of the definition; `anchor` and `anchor_at` those of `ChosenPiece`. `chosen_at`: the
     first line of the user's choice if the definition has moved since, 0 = unchanged. `is_above`: the model still has
-    the piece from an earlier question, so it is not sent again.
+    the snippet from an earlier question, so it is not sent again.
     """
 
     path: str
@@ -102,7 +102,7 @@ async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
 
 
 def _with_anchors(rows: Sequence[CodeRow], gathered: Gathered) -> tuple[CodeRow, ...]:
-    """Return the rows; those without a name get the anchors that identify them later."""
+    """Return the rows; rows without a name get the anchors that identify them later."""
     dropped = (one.snippet for one in gathered.selection.dropped)
     texts = {(one.path, one.start): one.text for one in (*dropped, *gathered.selection.snippets) if not one.name}
     anchors = {place: anchor_of(text) for place, text in texts.items()}
@@ -111,7 +111,7 @@ def _with_anchors(rows: Sequence[CodeRow], gathered: Gathered) -> tuple[CodeRow,
 
 
 def _as_sent(code_request: CodeRequest | None, gathered: Gathered) -> tuple[str, ...]:
-    """Return how sending the question unchanged would differ from the rows shown."""
+    """Return notes on how sending the question unchanged would differ from the rows shown."""
     if code_request is None or not code_request.is_wanted:
         return (_NOT_BY_ITSELF,)
     said = gathered.classification
@@ -155,10 +155,12 @@ async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
 
 
 async def choose_code(chat: Chat, request: ChooseCode) -> str:
-    """Leave a piece out of the next question or pin it in this chat; return its new state. The choice is logged.
+    """Leave a snippet out of the next question, pin it in this chat, or reset it; return its new state.
+
+    The choice is logged.
 
     Raises:
-        StoreError: it could not be stored; nothing is changed.
+        StoreError: the choice could not be stored; nothing is changed.
     """
     piece = ChosenPiece(
         request.path, request.start, request.end, request.kind, request.name, request.anchor, request.anchor_at
@@ -221,7 +223,7 @@ def _understood(fields: Mapping[str, Any]) -> str:
 
 
 def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[ChosenPiece]) -> CodeRow:
-    """Return the row of a piece; a pin it matches is removed from `pins`."""
+    """Return the row of a snippet; a pin that matches it is removed from `pins`."""
     here = ChosenPiece(
         piece["path"], piece.get("start", 0), piece.get("end", 0), piece.get("kind", ""), piece.get("name", "")
     )

@@ -1,7 +1,7 @@
 """Builds the `/cost` and `/trace` reports of a stored chat from its log (R-356…R-360).
 
-Logs stay in memory, because an open report is updated with every event of its chat: only the new events are then read.
-All figures still come from the log.
+Logs stay in memory, because an open report is updated with every event of its chat: each update reads only the new
+events. All figures still come from the log.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _speeds(services: Services, record: Record) -> dict[tuple[str, str], str]:
 
 
 def _local_counts(services: Services, chat_id: str) -> LocalCounts | None:
-    """Return the estimated and the exact count of the messages in the context, or None if there is only an estimate."""
+    """Return estimated and exact counts of the messages in the context, or None if only an estimate is available."""
     if services.count_text is estimate_text:
         return None
     messages = project(services.store.load_events(chat_id)).messages

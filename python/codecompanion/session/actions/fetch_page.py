@@ -1,4 +1,4 @@
-"""`/fetch`: attaches the readable text of a web page, as data, never as an instruction."""
+"""`/fetch`: attaches the readable text of a web page, as data, never as instructions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from codecompanion.session.chat.chat import Chat
 
 MAX_CHARS = 200_000
-"""Maximum characters of a page, about 50,000 tokens; longer pages are cut, with a note in the text."""
+"""Maximum number of characters of a page, about 50,000 tokens; longer pages are truncated, with a note in the text."""
 CHARS_PER_TOKEN = 3
-"""Assumed characters per token; low, so that a page cut to the available tokens fits."""
+"""Assumed characters per token; low, so that a page truncated to the available tokens fits."""
 _MIN_CHARS = 1_000
 _CUT = "\n\n[cut here: {left} of {all} characters]\n"
 
@@ -29,7 +29,7 @@ _CUT = "\n\n[cut here: {left} of {all} characters]\n"
 async def attach_page(
     chat: Chat, url: str, *, again: bool = False, make_fetcher: Callable[[str], Fetcher] = Fetcher
 ) -> str:
-    """Attach the page at an address; return a sentence about it. `again`: fetch it even if the cached copy is fresh.
+    """Attach the page at a URL; return a sentence about it. `again`: fetch the page even if the cached copy is fresh.
 
     Raises:
         InputError: fetching is not allowed or failed; nothing was attached.

@@ -20,7 +20,7 @@ class Fetches:
         """Run the fetch and return its result.
 
         Raises:
-            InputError: it was stopped.
+            InputError: the fetch was stopped.
         """
         task = asyncio.get_running_loop().create_task(work())
         self._running.add(task)

@@ -1,7 +1,7 @@
 """Applies trust decisions to running chats: attaches or detaches rules, and reports files that wait for trust.
 
-A chat shows one line about files that wait for trust, and repeats it only when they change; it disappears when none
-wait. The line never blocks the chat.
+A chat shows one line about files that wait for trust, which is repeated only when these files change, and disappears
+when none are waiting. The line never blocks the chat.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 async def tell_waiting(chat: Chat) -> None:
-    """Show which files in the chat's folder wait for the user's trust, if these have changed since the last time."""
+    """Show which files in the chat's folder wait for trust, if the list has changed since it was last shown."""
     root, trust = chat.root(), chat.services.trust
     try:
         await note_first_sight(chat.services, root)
@@ -42,7 +42,7 @@ async def tell_waiting(chat: Chat) -> None:
 
 
 async def follow_trust(chat: Chat) -> None:
-    """Attach rules that have become trusted; without a new decision this costs one file check."""
+    """Attach rules that have become trusted; if no decision was made, this costs only one file check."""
     if chat.trust_seen < 0 or chat.trust_seen == chat.services.trust.version():  # faster than a thread
         return
     await join_rules(chat)

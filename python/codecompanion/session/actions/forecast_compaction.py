@@ -1,6 +1,7 @@
-"""Forecasts the result of `/compact`, for the figures in its confirmation question (R-533).
+"""Forecasts the result of `/compact`, for the figures in its confirmation prompt (R-533).
 
-It is a dry run of the pipeline; the length of a model's summary is estimated from the size of the messages it replaces.
+The forecast is a dry run of the pipeline; the length of a model's summary is estimated from the size of the messages it
+replaces.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ MIN_SUMMARY_TOKENS = 250
 
 
 def forecast(control: ContextControl, log: ChatLog) -> dict[str, Any]:
-    """Return `{before, after, pins, rules, why}`: tokens now, estimated tokens after, and the parts that stay.
+    """Return `{before, after, pins, rules, why}`: current tokens, estimated tokens afterwards, and the parts that stay.
 
-    `after` is 0 if it is unknown: the provider compacts, or nothing would change (`why` has the reason).
+    `after` is 0 if it is unknown: the provider compacts, or nothing would change (`why` contains the reason).
     """
     messages, before = log.view.messages, control.measured().tokens
     kept = {"pins": len(pinned(log.view)), "rules": sum(message.tag == RULES_TAG for message in messages)}

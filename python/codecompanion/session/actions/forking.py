@@ -1,9 +1,9 @@
 """Branches of a chat: edit and resend, `/fork`.
 
 A branch is a separate chat. Its log begins with a copy of the original log up to the fork, followed by `ChatForked`:
-projecting it yields the view, undo, pins and compactions at the fork, whatever has happened to the messages since.
-Costs are counted only after `ChatForked`. The copy is one transaction, and the text to send is stored with it as the
-draft, so if the process is killed, the branch is either complete or absent. The original chat is not changed.
+projecting it yields the view, undo, pins and compactions at the fork, whatever has happened to the messages since. Only
+costs after `ChatForked` are counted. The copy is one transaction, and the text to send is stored with it as the draft,
+so if the process is killed, the branch is either complete or absent. The original chat is not changed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
-    """Return the cut for editing a message: the log before it, its attachments, and the current attachments.
+    """Return the cut for editing a message: the log before it without its gathered code, and the attachments.
 
     Raises:
         InputError: the message does not exist, or the user did not type it.
@@ -166,7 +166,7 @@ def next_title(title: str, family: Iterable[SessionInfo]) -> str:
 
 
 async def fork(services: Services, request: ForkChat) -> str:
-    """Create the branch and return its id; for an existing branch, only replace the draft.
+    """Create the branch and return its id; if the branch already exists, only replace its draft.
 
     Raises:
         InputError: the chat or message does not exist, or the title is empty.

@@ -1,7 +1,7 @@
 """Attaches the memory to a new chat, and removes it when the chat's policy or the user's trust forbids it.
 
-It is one message, shown as a line of the context block with its tokens. It is read once: a resumed chat keeps its
-original memory, so that its requests keep the same prefix (prompt caches).
+The memory is one message, shown as a line of the context block with its token count. It is read once: a resumed chat
+keeps its original memory, so that its requests keep the same prefix (prompt caches).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 async def join_memory(chat: Chat) -> None:
     """Attach the project's memory to a chat that has no typed message yet.
 
-    If the folder cannot be read, only a notice is shown.
+    If the memory folder cannot be read, a notice is shown instead.
     """
     try:
         await _join(chat)
@@ -66,9 +66,9 @@ async def _join(chat: Chat) -> None:
 
 
 async def follow_policy(chat: Chat) -> None:
-    """Remove the memory if the chat's policy has none, else attach it to a chat without typed messages.
+    """Remove the memory if the chat's policy has none, otherwise attach it to a chat without typed messages.
 
-    During a turn, the next request removes it.
+    During a turn, nothing is done: the next request removes the memory.
     """
     if chat.task is not None:
         return

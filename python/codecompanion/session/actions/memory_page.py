@@ -26,7 +26,7 @@ _NOTHING_KEPT = "Nothing is remembered: this host keeps no files."
 async def carry_out_memory(
     services: Services, request: ShowMemory | DeleteMemory | RestoreMemory, chats: Mapping[str, Chat]
 ) -> dict[str, Any] | str:
-    """Return the content of the page, or a confirmation of a deletion or of its undo.
+    """Return the content of the page, or a confirmation that a memory was deleted or restored.
 
     Raises:
         InputError: this host keeps no memory.

@@ -1,7 +1,7 @@
 """Previews the changes that the policy would make as a diff, without sending or changing anything (R-546).
 
-It is a dry run of the pipeline that prepares requests. A summary that a model would write is shown as a placeholder
-line, because its length is not known in advance.
+The preview is a dry run of the pipeline that prepares requests. A summary that a model would write is shown as a
+placeholder line, because its length is not known in advance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PREVIEW_CHARS = 90
 
 
 def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
-    """Return `{title, text, filetype, state}`: the changes before the next request, and those by /compact."""
+    """Return `{title, text, filetype, state}`: the changes before the next request, and those made by /compact."""
     before = log.view.messages
     sections = [_section("Before the next request", before, dry_run(control.plans.request()))]
     if control.native.compact_at:

@@ -1,8 +1,8 @@
 """Reverts file changes by three-way merge, and never loses later changes (architecture.md).
 
-A revert is a change like any other: logged with both versions before it is made, made in the editor if the file is open
-there, and revertible itself. Hunks that overlap with later changes stay as they are, unless the user wants conflict
-markers in the editor.
+A revert is a change like any other: it is logged with both versions before it is made, made in the editor if the file
+is open there, and can itself be reverted. Hunks that overlap with later changes stay as they are, unless the user wants
+conflict markers in the editor.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from codecompanion.wire.requests import ListChanges, RevertChanges, ShowChange
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """A file left unchanged: the reason, and whether the versions can be compared, or merged with conflict markers."""
+    """A file left unchanged, the reason, and whether its versions can be compared or merged with markers."""
 
     path: str
     name: str
@@ -64,7 +64,7 @@ class Reverter:
         """Carry out the user's request; return the answer defined in `requests`.
 
         Raises:
-            CodeCompanionError: nothing was changed; says why.
+            CodeCompanionError: nothing was changed; the message says why.
         """
         match request:
             case ListChanges(hunks=hunks):
@@ -157,7 +157,7 @@ class Reverter:
         return {"text": _sentence(done, conflicts, verb), "reverted": len(done), "conflicts": conflicts}
 
     async def _revert_place(self, wanted: Sequence[str], place: int, *, markers: bool) -> dict[str, Any]:
-        """Revert one hunk of a change, or reapply it; the change stays in effect until none of its hunks is left."""
+        """Revert or reapply one hunk of a change; the change stays in effect until all of its hunks are reverted."""
         by_id = {change.id: change for change in changes_of(await self._chat.log.events())}
         change = by_id.get(wanted[0]) if len(wanted) == 1 else None
         if change is None:
@@ -201,7 +201,9 @@ class Reverter:
     async def _revert_file(
         self, steps: Sequence[ToRevert], *, markers: bool, place: int | None = None
     ) -> Conflict | None:
-        """Revert the changes of one file, in this order, as one change; return why it was left unchanged.
+        """Revert the changes of one file, in this order, as a single change.
+
+        Return a conflict if it was left unchanged.
 
         With `place`, revert only this hunk of a single change.
         """
@@ -253,7 +255,7 @@ class Reverter:
         await context.recorder.end(change_id, HowEnded(state="written"))
 
     async def _tell_model(self, name: str, which: str, *, back: bool) -> None:
-        """Add a one-line note to the next request on which change of a file was reverted or reapplied."""
+        """Add a one-line note to the next request that says which change of a file was reverted or reapplied."""
         what = f"reapplied {which}" if back else f"reverted {which}"
         text = f"The user {what} of `{name}`. Read the file again before you change it."
         tag = REAPPLIED_TAG if back else REVERTED_TAG
@@ -264,7 +266,7 @@ class Reverter:
 
 
 def _which(steps: Sequence[ToRevert]) -> str:
-    """Return how the note to the model names the reverted changes; single hunks are "a part of" a change."""
+    """Return the note's words for the reverted changes: "your change", "your changes", "a part of your change"."""
     if len({change.id for step in steps for change in step.of}) > 1:
         return "your changes"
     change = steps[0].change
@@ -273,7 +275,7 @@ def _which(steps: Sequence[ToRevert]) -> str:
 
 
 def _restore_mode(path: Path, oldest: FileChanged) -> None:
-    """Restore the permissions of a file that had been deleted."""
+    """Restore the permissions of a file that the revert recreates after its deletion."""
     if oldest.began.mode and not oldest.after:
         with contextlib.suppress(OSError, ToolError):
             set_mode(path, oldest.began.mode)

@@ -1,4 +1,4 @@
-"""`:CodeCompanion audit`: show the audit log, or write it to a file as JSON Lines."""
+"""`:CodeCompanion audit`: shows the audit log, or writes it to a file as JSON Lines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checks the budgets of a chat before a turn begins and after it ends (R-358).
 
-Spending is the store's running total, so the cost of a check does not depend on the chat's length. Without a budget,
-nothing is checked.
+Spending is read from the store's running total, so the cost of a check does not depend on the chat's length. Without a
+budget, nothing is checked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class Spending:
         )
 
     async def refusal(self, *adapters: str) -> str:
-        """Return why the budgets forbid a turn with these adapters, else ""; free adapters are always allowed."""
+        """Return the reason why the budgets forbid a turn with these adapters, otherwise "".
+
+        Free adapters are always allowed.
+        """
         if not self._has_budget or self._are_included(adapters):
             return ""
         try:
@@ -48,7 +51,7 @@ class Spending:
         return next((budget.refusal() for budget in budgets if budget.is_used_up), "")
 
     async def warnings(self) -> list[str]:
-        """Return the warnings that are due after a turn, each once."""
+        """Return the warnings that are due after a turn; each is returned only once."""
         if not self._has_budget:
             return []
         budgets = await asyncio.to_thread(self.budgets)
@@ -58,14 +61,17 @@ class Spending:
         return [budget.warning() for budget in fresh] or self._blind_warning(budgets)
 
     def _blind_warning(self, budgets: tuple[Budget, Budget]) -> list[str]:
-        """Return a warning, once, that some calls of this chat have no known price; amount warnings already say so."""
+        """Return a warning, only once, that some calls of this chat have no known price.
+
+        Warnings about amounts already say so.
+        """
         if self._has_said_unknown or not budgets[0].unpriced:
             return []
         self._has_said_unknown = True
         return [next(budget for budget in budgets if budget.limit_usd > 0).blind_warning()]
 
     def _are_included(self, adapters: tuple[str, ...]) -> bool:
-        """Return whether subscriptions cover everything a turn may call, including the utility model."""
+        """Return whether subscriptions cover every model that a turn may call, including the utility model."""
         asked = [name for name in (*adapters, self._services.settings.context.utility) if name]
         return bool(adapters) and all(map(self._services.is_included, asked))
 

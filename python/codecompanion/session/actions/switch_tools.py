@@ -1,4 +1,4 @@
-"""Lists and switches the tools of a chat on request of the editor; imported on demand."""
+"""Lists and switches the tools of a chat at the editor's request; imported on demand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def list_tools(chat: Chat) -> dict[str, Any]:
 
 
 async def choose_tools(chat: Chat, request: ChooseTools) -> str:
-    """Switch tools and groups of the chat; return the tools now offered, in one sentence.
+    """Switch tools and groups of the chat on or off; return one sentence that names the tools now offered.
 
     Raises:
         InputError: the tool or group does not exist, tools are off, or a turn is running.

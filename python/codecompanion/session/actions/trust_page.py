@@ -29,9 +29,9 @@ from codecompanion.wire.events import Severity
 from codecompanion.wire.requests import ChangeTrust, ShowTrust, Snapshot
 
 SHOWN_CHARS = 200_000
-"""Maximum characters shown of one file; the user can open it to see the rest."""
+"""Maximum number of characters shown of one file; the user can open the file to see the rest."""
 SHOWN_TOGETHER = 2_000_000
-"""Maximum characters shown of all files together, because a folder may have hundreds of large files."""
+"""Maximum number of characters shown of all files together, because a folder may contain hundreds of large files."""
 _MAX_BYTES = 1_000_000
 _NAMED = 3
 ALWAYS_AGAIN = "Its text no longer turns “always” off."
@@ -53,7 +53,7 @@ async def decide_trust(
 
 
 async def follow_in(services: Services, chats: Mapping[str, Chat]) -> None:
-    """Apply the decision to the running chats: at once to open questions and idle chats, else at the next request."""
+    """Apply the decision to running chats: at once to open questions and idle chats, else at the next request."""
     for chat in tuple(chats.values()):
         if chat.desk.questions:
             chat.desk.narrow(chat.narrowing.because())

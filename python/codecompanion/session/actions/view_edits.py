@@ -41,7 +41,7 @@ class ViewEdits:
         """Carry out the user's request; return the answer defined in `requests`.
 
         Raises:
-            CodeCompanionError: nothing was changed; says why.
+            CodeCompanionError: nothing was changed; the message says why.
         """
         match request:
             case requests.UndoChange(change_id=change_id):
@@ -95,7 +95,7 @@ class ViewEdits:
         self._show()
 
     def _refuse_foreign(self, change: ViewChanged) -> None:
-        """Refuse a provider's own summary unless the chat uses that provider (R-542)."""
+        """Raise `InputError` if the change restores a summary of a provider that the chat no longer uses (R-542)."""
         origin = self.control.adapter().origin
         for insertion in change.inserted:
             block = insertion.message.compaction
@@ -103,7 +103,7 @@ class ViewEdits:
                 raise InputError("This summary was written by another provider; the current model cannot read it.")
 
     async def _tell_outlook(self, change: ViewChanged) -> None:
-        """Tell the user if compaction is paused, or if the next request will be made smaller."""
+        """Tell the user if compaction is paused, or if the next request will have to be made smaller."""
         pause = self.control.pause
         size = await self.control.fitting.paused_excess()
         if size:
@@ -207,7 +207,7 @@ class ViewEdits:
         ]
 
     def _changed(self, kind: ChangeKind, **fields: Any) -> ViewChanged:
-        """Return a change of the view, with the token counts before and after it."""
+        """Return a view change with the token counts before and after it."""
         before = self.control.measured().tokens
         change = ViewChanged(change_id=self.services.new_token(), kind=kind, tokens_before=before, **fields)
         after = self.control.meter.measure(apply_change(self.log.view, change).messages).tokens
@@ -232,7 +232,7 @@ class ViewEdits:
 
 
 def _saves_nothing(item: str, messages: Sequence[Message]) -> str:
-    """Return why clearing a message would save nothing."""
+    """Return a sentence that explains why clearing a message would save nothing."""
     attached = (m for m in messages if any(one.restores and item in one.ids for one in m.references))
     path = next((message.path for message in attached), None)
     if path is None:

@@ -1,1 +1,1 @@
-"""Attachments of a chat: files, images, rules, pins, chosen tools; and whether their text is up to date."""
+"""Attachments of a chat (files, images, rules, pins, chosen tools), and checks whether their text is up to date."""

@@ -1,4 +1,4 @@
-"""Attachments of a chat: files, buffers, images, PDFs, selections, rules, as tagged messages (R-548, R-549)."""
+"""Attachments of a chat as tagged messages: files, buffers, images, PDFs, selections, rules (R-548, R-549)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANGE_TAGS = (REVERTED_TAG, REAPPLIED_TAG)
 """Tags of notes about reverted or reapplied file changes; the context block shows the last note for each file."""
 MAX_IMAGE_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 32_000_000
-"""Maximum size of a PDF: the limit of Anthropic, and also of OpenAI, for one request."""
+"""Maximum size of a PDF: the limit for one request at both Anthropic and OpenAI."""
 _FENCED = {"file": "The content of `{path}`:", "buffer": "The buffer `{path}`:", "selection": "Selected in `{path}`:"}
 _TITLES = {
     "page": "The text of the page {path}:",
@@ -43,17 +43,17 @@ _TITLES = {
 
 
 def text_attachment(kind: str, path: str, text: str, message_id: str, file: AttachedFile | None = None) -> Message:
-    """Return a text attachment, in a fenced code block that fences in the text cannot end."""
+    """Return a text attachment as a fenced code block that fences inside the text cannot end."""
     intro = (_FENCED.get(kind) or _TITLES.get(kind, "{path}")).format(path=path)
     content = f"{intro}\n{fenced(text, label_of(path) if kind in _FENCED else '')}"
     return Message(id=message_id, role="user", tag=kind, path=path, content=content, file=file)
 
 
 def image_attachment(path: str, data: bytes, message_id: str) -> tuple[Message, str]:
-    """Return an image attachment and the sha256 its bytes must be stored under.
+    """Return an image attachment, and the sha256 under which its bytes must be stored.
 
     Raises:
-        InputError: not an image type that models read, or too large; names the path.
+        InputError: not an image type that models read, or too large; the error names the path.
     """
     mime = image_type(data)
     if not mime:
@@ -68,10 +68,10 @@ def image_attachment(path: str, data: bytes, message_id: str) -> tuple[Message, 
 
 
 def document_attachment(path: str, data: bytes, message_id: str) -> tuple[Message, str]:
-    """Return a PDF as an attachment and the sha256 its bytes must be stored under.
+    """Return a PDF attachment, and the sha256 under which its bytes must be stored.
 
     Raises:
-        InputError: not a PDF, or too large; names the path.
+        InputError: not a PDF, or too large; the error names the path.
     """
     if not is_pdf(data):
         raise InputError(f"{path} is not a PDF, despite its name")
@@ -85,7 +85,7 @@ def document_attachment(path: str, data: bytes, message_id: str) -> tuple[Messag
 
 
 def is_document_path(path: str) -> bool:
-    """Return whether a file of this name is attached as a document."""
+    """Return whether a file with this name is attached as a document."""
     return Path(path).suffix.lower() == ".pdf"
 
 
@@ -96,10 +96,10 @@ def _pages(part: DocumentPart) -> str:
 def context_items(
     messages: Iterable[Message], files: Files = NO_FILES, scaled: Callable[[int], int] = int
 ) -> tuple[ContextItem, ...]:
-    """Return the context block: the attachments of the next request, in order.
+    """Return the items of the context block: the attachments of the next request, in order.
 
-    Placeholders are left out, except those of live `files`, whose changes are still sent. `scaled` converts an estimate
-    of tokens to the chat model's count.
+    Placeholders are left out, except those of live `files`, whose changes are still sent. `scaled` converts a token
+    estimate to the chat model's count.
     """
     messages = tuple(messages)
     newest = {message.path: message.id for message in messages if message.tag in CHANGE_TAGS}
@@ -119,7 +119,7 @@ def context_items(
 
 
 def _is_live(message: Message, files: Files) -> bool:
-    """Return whether changes of the attachment are sent; an attachment that waits to join has its own flag."""
+    """Return whether changes to the attachment are sent; an attachment still waiting to join has its own flag."""
     known = files.get(message.path or "") if message.file is not None else None
     if known is None or known.item != message.id:
         return message.file is not None and message.file.live and not message.compacted

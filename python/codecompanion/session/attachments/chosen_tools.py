@@ -1,7 +1,7 @@
-"""Tools and groups chosen in a chat: named in a message (`@{files}`), switched in the list, removed from the context.
+"""Tools and groups chosen in a chat: named in a message (`@{files}`), switched in the list, or removed.
 
-Each choice is one event of the log with the complete selection after it, so it can be undone, and it survives resuming
-and branching. The message that names a group is sent as typed.
+Each choice is a single log event that contains the complete selection after it, so it can be undone, and survives
+resuming and branching. A message that names a group is sent as typed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def named_in(text: str) -> tuple[str, ...]:
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The tools that a message chooses: the change, None = nothing new; why it cannot be sent; notes for the user."""
+    """The tools chosen by a message: the change, if any; why the message cannot be sent; notes for the user."""
 
     change: ViewChanged | None = None
     why_not: str = ""
@@ -61,7 +61,7 @@ class Choice(msgspec.Struct, frozen=True):
 def chosen_by(text: str, model: ChatModel, change_id: str) -> Choice:
     """Return the tools that a message chooses.
 
-    An unknown name is an error: ignoring it would send the message with other tools than intended.
+    An unknown name is an error: if it were ignored, the message would be sent with other tools than intended.
     """
     names = named_in(text)
     if not names:
@@ -82,7 +82,10 @@ def chosen_by(text: str, model: ChatModel, change_id: str) -> Choice:
 
 
 def _without_tools(units: Iterable[str], groups: Mapping[str, Group]) -> ProvidedGroup | None:
-    """Return a chosen group, or the group of a chosen tool, that has no tools until the user acts."""
+    """Return the first chosen group, or group of a chosen tool, that has no tools until the user acts.
+
+    None if there is none.
+    """
     without = [one.provided for one in groups.values() if one.provided is not None and one.provided.why_not]
     for unit in units if without else ():
         kind, _, name = unit.partition(":")
@@ -161,7 +164,7 @@ def taken_out(model: ChatModel, items: Sequence[str], change_id: str) -> ViewCha
 
 
 def _short(model: ChatModel, units: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the choice in its stored form, which is empty for the default."""
+    """Return the selection in its stored form, which is empty for the default selection."""
     return () if units == model.tools.unchosen_units else units
 
 
@@ -198,7 +201,7 @@ def tool_items(model: ChatModel) -> tuple[ContextItem, ...]:
 
 
 def _state(model: ChatModel, group: ProvidedGroup | None) -> str:
-    """Return why the tools of a group are missing, or "" if they exist."""
+    """Return why the tools of a group are missing, or "" if they are available."""
     if group is None:
         return ""
     starts = group.state == NOT_STARTED and model.tools.may_offer(group.brings, group.name)
@@ -212,7 +215,7 @@ def _short_name(group: Group, groups: Mapping[str, Group], tools: Sequence[str])
 
 
 def tool_list(model: ChatModel) -> dict[str, Any]:
-    """Return all tools and groups with their token costs, for the list (`/tools`)."""
+    """Return all tools and groups with their token costs, for the `/tools` list."""
     registry, counter = model.tools.all(), model.meter.counter
     groups, tools = model.tools.groups(registry), registry.names()
     units = model.tools.starting_units
@@ -258,7 +261,7 @@ def tool_list(model: ChatModel) -> dict[str, Any]:
 
 
 def _why_not_sent(tool: Tool, model: ChatModel) -> str:
-    """Return why a chosen tool is not part of the next request."""
+    """Return why a chosen tool is not included in the next request, or ""."""
     if not model.services.settings.tools.enabled:
         return "tools are switched off"
     if model.purpose:
@@ -269,7 +272,7 @@ def _why_not_sent(tool: Tool, model: ChatModel) -> str:
 
 
 def held_back_note(model: ChatModel) -> str:
-    """Return a note on the tools not offered because the context window is small, or "" if there are none."""
+    """Return a note on tools that are not offered because the context window is small, or "" if there are none."""
     names = model.tools.held_back
     if not names or not model.may_have_tools:
         return ""

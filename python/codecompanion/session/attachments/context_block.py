@@ -1,4 +1,4 @@
-"""The context block: a chat's attachments, such as files, buffers, images, rules (R-548, R-549).
+"""The context block: a chat's attachments, such as files, buffers, images and rules (R-548, R-549).
 
 Nothing may come between a tool call and its result, so an attachment added during a turn waits for the next request
 boundary.
@@ -33,7 +33,7 @@ from codecompanion.workspace.secret_files import is_secret
 
 
 class ContextBlock:
-    """The attachments of one chat, both in the view and waiting to join it."""
+    """Manages the attachments of one chat, both those in the view and those waiting to join it."""
 
     def __init__(
         self, services: Services, log: ChatLog, control: ContextControl, must_be_idle: Callable[[str], None]
@@ -61,12 +61,12 @@ class ContextBlock:
         self._services.emit(ContextItems(chat=self._log.chat_id, items=(*self._shown_tools, *items)))
 
     def show_tools(self) -> None:
-        """Show the block again if its tool lines have changed, because a server started or stopped."""
+        """Show the context block again if its tool lines changed, for example because a server started or stopped."""
         if self._shown_tools != tool_items(self._control):
             self.show()
 
     def show_changes(self) -> None:
-        """Show the block again if the view has changed, as a compaction may have removed or restored attachments."""
+        """Show the context block again if the view changed: compaction may have removed or restored attachments."""
         if self._shown_at != self._log.changes:
             self.show()
         log = self._log
@@ -86,13 +86,13 @@ class ContextBlock:
         self._services.emit(marks(log.chat_id, log.undone, messages, log.gone, log.chain, self._shown_lost))
 
     def _lost_now(self) -> tuple[str, ...]:
-        """Return the messages that refer to text no longer sent; cheap if the view has not changed."""
+        """Return the ids of messages that refer to text that is no longer sent; cheap if the view has not changed."""
         if self._lost[0] != self._log.changes:
             self._lost = self._log.changes, lost_references(self._log.view.messages)
         return self._lost[1]
 
     def _shaped(self) -> frozenset[str]:
-        """Return the messages that have a placeholder in the next request only, not in the view."""
+        """Return the ids of messages that are placeholders only in the next request, not in the view."""
         return frozenset(self._control.shaper.current().kept.placeholders)
 
     def add(self, *messages: Message) -> None:
@@ -100,7 +100,7 @@ class ContextBlock:
         self._waiting.extend(messages)
 
     async def join(self, turn_id: str, cycle: int) -> None:
-        """Log the waiting messages; a newer message of the same kind and path replaces the older one."""
+        """Log the waiting messages; a newer message replaces an older one of the same kind and path."""
         async with self._joining:
             if not self._waiting:
                 return
@@ -111,7 +111,7 @@ class ContextBlock:
         self.show()
 
     def _joining_of(self, waiting: Sequence[Message], turn_id: str, cycle: int) -> list[EventPayload]:
-        """Return the events that add these messages to the view in order, to be logged in one transaction."""
+        """Return the events that add these messages to the view in order; they are logged in one transaction."""
         messages, payloads = self._log.view.messages, list[EventPayload]()
         from codecompanion.session.attachments.named import named_where_it_stands  # not needed at startup
 
@@ -131,7 +131,7 @@ class ContextBlock:
         """Remove attachments from the next request; the log keeps them (R-003).
 
         Raises:
-            InputError: a turn is running, which has already sent them.
+            InputError: a turn is running, whose requests already contain them.
         """
         tools = taken_out(self._control, items, self._services.new_token()) if self._control.tools.units else None
         if tools is not None:
@@ -151,7 +151,7 @@ class ContextBlock:
             await self.remove("detached", known, ChangeReport(names=tuple(names)))
 
     def _with_updates(self, items: Iterable[Message]) -> tuple[str, ...]:
-        """Return the ids of attachments and of the later messages about their changes."""
+        """Return the ids of these attachments and of later messages about changes to them."""
         removed = tuple(items)
         paths = {message.path for message in removed if message.file is not None}
         updates = (m.id for m in self._log.view.messages if m.tag == UPDATE_TAG and m.path in paths)
@@ -161,7 +161,7 @@ class ContextBlock:
         """Start or stop sending changes to attachments; return a confirmation.
 
         Raises:
-            InputError: one of them is not a file or buffer, or has the name of a secret file; nothing was changed.
+            InputError: an attachment is not a file or buffer, or has the name of a secret file; nothing was changed.
         """
         known = [m for m in (*self._log.view.messages, *self._waiting) if m.id in items]
         paths = [message.path or "" for message in known if message.file is not None]
@@ -203,7 +203,7 @@ class ContextBlock:
         return [*problems, *await self.drop_distrusted(root)]
 
     async def drop_distrusted(self, root: Path) -> list[str]:
-        """Remove rules that are no longer trusted from the next request; return sentences about them."""
+        """Remove rules that are no longer trusted from the next request; return sentences about the removal."""
         gone = self.rules.distrusted(self._log.view, root)  # reads one small file, which is faster than a thread
         names = tuple(message.path or "" for message in gone)
         self._waiting = deque(
@@ -218,9 +218,9 @@ class ContextBlock:
         return [f"Rules removed from the chat, no longer trusted: {', '.join(names)}.", *told]
 
     async def drop_memory(self, root: Path) -> list[str]:
-        """Remove the memory if the policy has none, or if it contains text of files that lost their trust.
+        """Remove the memory if the policy has none, or if it contains text of files that are no longer trusted.
 
-        Return a sentence about the lost trust.
+        Return a sentence if trust was the reason.
         """
         memories = [one for one in self._log.view.messages if one.tag == MEMORY_TAG]
         if not memories:

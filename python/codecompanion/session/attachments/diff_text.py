@@ -14,7 +14,7 @@ _MAX_UNTRACKED = 100
 
 
 async def diff_attachment(what: str, root: Path) -> tuple[str, str]:
-    """Return the title and text of a diff; `what` as in `workspace.git_diff`.
+    """Return the title and text of a diff; for `what`, see `workspace.git_diff`.
 
     Raises:
         InputError: the diff cannot be read, or nothing has changed.

@@ -1,7 +1,7 @@
 """Reads the type, dimensions and page count of attached images and PDFs, for token counts and limits.
 
-Pure and without dependencies. Unreadable values are 0, never an error: the provider decides whether it can use the
-file.
+Pure and without dependencies. Unreadable values are returned as 0 and never raise an error: the provider decides
+whether it can use the file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from codecompanion.formats.regex import regex
 
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-"""JPEG markers of frame headers (SOF0…SOF15), which contain the size; the three excluded ones mean other things."""
+"""JPEG markers of frame headers (SOF0…SOF15), which contain the image size; the three excluded markers have other
+meanings.
+"""
 _PDF_HEAD = 1024
 """Number of bytes within which `%PDF-` must begin (ISO 32000-1, annex H)."""
 _MAX_UNPACKED = 64_000_000
@@ -52,15 +54,15 @@ def image_size(data: bytes) -> tuple[int, int]:
 
 
 def is_pdf(data: bytes) -> bool:
-    """Return whether these are the bytes of a PDF."""
+    """Return whether the bytes are a PDF."""
     return b"%PDF-" in data[:_PDF_HEAD]
 
 
 def count_pages(data: bytes) -> int:
-    """Return the number of pages of a PDF, or 0 if it cannot be found cheaply.
+    """Return the number of pages of a PDF, or 0 if it cannot be determined cheaply.
 
-    The number comes from the linearization header or the largest page tree, else from counting pages; compressed object
-    streams are unpacked for this.
+    The number is read from the linearization header or the largest page tree, otherwise the pages are counted;
+    compressed object streams are unpacked for this.
     """
     linearized = _LINEARIZED.search(data[: 2 * _PDF_HEAD])
     if linearized:

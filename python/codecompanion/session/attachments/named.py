@@ -1,8 +1,8 @@
 """Replaces an attached file by a reference if an earlier message already contains its text.
 
-As in `editor_context/already_sent.py`, content is in a request only once. But an attachment is permanent: when the
-message that shows the text is cleared, summarised or removed, the projection of the view (`model/references.py`) puts
-the text back into the attachment.
+As in `editor_context/already_sent.py`, a request contains the same content only once. But an attachment is permanent:
+when the message that shows the text is cleared, summarised or removed, the projection of the view
+(`model/references.py`) puts the text back into the attachment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.session.window.context_control import ContextControl
 
 
 def named_where_it_stands(control: ContextControl, message: Message, above: Sequence[Message]) -> Message:
-    """Return an attached file or buffer as it joins the view after these messages: a reference if they show it."""
+    """Return a file or buffer attachment for the view: a reference if earlier messages already show its text."""
     if message.file is None:
         return message
     from codecompanion.retrieval.shown_lines import paths_shown, seen_in, shows_lines

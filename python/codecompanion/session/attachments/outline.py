@@ -1,4 +1,4 @@
-"""`/symbols`: the outline of a file, its definitions with their lines, by tree-sitter."""
+"""`/symbols`: attaches the outline of a file: its definitions with their lines, found by tree-sitter."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Pins: messages that no policy may change, and the user's instructions for the whole chat (K8, R-361).
 
-Pure: it computes the changes of a pin and its text.
+Pure: the module computes the changes made by a pin and the text of a pin.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TITLE_CHARS = 44
 
 
 def instruction(text: str, source: str = "") -> str:
-    """Return the content of a pinned instruction as the model reads it; `source`: its file in the project."""
+    """Return the content of a pinned instruction as sent to the model. `source`: the project file it comes from."""
     return _intro(source) + text.strip()
 
 
@@ -53,7 +53,7 @@ def to_pin(view: View, item: str) -> Message:
     """Return the message of the view to pin; without an id, the newest message of the user or the model.
 
     Raises:
-        InputError: there is none, or it is already kept or cannot be pinned.
+        InputError: there is no such message, or it is already kept or cannot be pinned.
     """
     message = find(view.messages, item) if item else _newest(view.messages)
     if message is None and item:
@@ -77,10 +77,10 @@ def pinned(view: View) -> tuple[Message, ...]:
 
 
 def to_unpin(view: View, item: str, number: int) -> Message:
-    """Return the pinned message with this id, or at this position of the list (counted from 1).
+    """Return the pinned message with this id, or at this position in the list (counted from 1).
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such pinned message.
     """
     pins = pinned(view)
     if not pins:

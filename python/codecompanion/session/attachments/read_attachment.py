@@ -1,4 +1,4 @@
-"""Reads an attachment: from disk, or from the editor if the file has unsaved changes."""
+"""Reads an attachment from disk, or from the editor if the file has unsaved changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def read_attachment(services: Services, request: Attach, root: Path) -> Me
     A path below `root` is shown relative to it, as in the tools.
 
     Raises:
-        CodeCompanionError: the file cannot be read; names it.
+        CodeCompanionError: the file cannot be read; the message names it.
     """
     token, path = services.new_token(), _below(root, request.path)
     is_document = request.kind == "file" and is_document_path(request.path)

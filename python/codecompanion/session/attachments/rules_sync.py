@@ -1,7 +1,7 @@
-"""A chat's rules: loaded as tagged messages, and read again when their files change (R-549, lesson 10).
+"""The rules of a chat: loaded as tagged messages, and read again when their files change (R-549, lesson 10).
 
-Rules of the workspace are loaded once it is trusted (`session.trust`), and removed from the next
-request when the user revokes that trust.
+Rules of the workspace are loaded once the workspace is trusted (`session.trust`), and removed from the next request
+when the user revokes that trust.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class RuleKeeper:
         self._services = services
         self._items: dict[str, RulesItem] = {}
         self._given: set[str] = set()
-        """Real paths of the rules that the chat had or could have had; rules that the user removed stay removed."""
+        """Real paths of rules that the chat had or could have had; rules that the user removed are not added again."""
         self._told: frozenset[str] = frozenset()
 
     async def autoload(self, root: Path) -> tuple[list[Message], tuple[str, ...]]:
-        """Return the trusted rules that every new chat starts with, and the files that could not be read."""
+        """Return the trusted rules for every new chat, and sentences about files that could not be read."""
         loaded = await asyncio.to_thread(autoload, self._services.settings.rules, root, self._may_read(root))
         return self._messages(item for item in loaded.items if item.real not in self._given), loaded.problems
 
@@ -42,11 +42,12 @@ class RuleKeeper:
         self._given |= {item.real for item in loaded.items}
 
     async def add_group(self, group: str, root: Path) -> tuple[list[Message], tuple[str, ...]]:
-        """Return the rules of a group that the chat lacks, and the files that could not be read.
+        """Return the rules of a group that the chat lacks, and sentences about files that could not be read.
 
-        The user asked for them, so their current content is trusted. If the chat has them all, return one sentence.
+        The user asked for these rules, so their current content is trusted. If the chat already has all of them, return
+        a sentence that names them.
 
-        Raises: InputError: the group is empty; says why.
+        Raises: InputError: the group is empty; the message says why.
         """
         known = frozenset(item.real for item in self._items.values())
         # Rules that the chat already has are read too: the group may include a file that was held back.
@@ -64,9 +65,9 @@ class RuleKeeper:
         return self._messages(fresh), loaded.problems
 
     async def changed(self, view: View, root: Path) -> tuple[tuple[Message, ...], tuple[str, ...]]:
-        """Return the rule messages of changed files with their new text, and new read errors.
+        """Return the rule messages of changed files with their new text, and new problems.
 
-        New text of a file that is trusted by content is held back; the chat keeps the trusted text.
+        New text of a file that is trusted by its content is held back; the chat keeps the trusted text.
         """
         if not self._items:
             return (), ()
@@ -92,7 +93,10 @@ class RuleKeeper:
         return item is not None and item.of_folder and not self._may_read(root)(item)
 
     async def resume(self, view: View, root: Path) -> tuple[Message, ...]:
-        """Find the files of a restored chat's rules again; return the messages whose text is out of date."""
+        """Find the files of a restored chat's rules again.
+
+        Return the rule messages that are out of date, with the new text.
+        """
         labels = {message.path for message in view.messages if message.tag == RULES_TAG}
         if not labels:
             return ()
@@ -115,7 +119,7 @@ class RuleKeeper:
             await self.resume(view, root)
 
     def forget(self, labels: Iterable[str]) -> None:
-        """Stop watching files whose rules were removed from the chat."""
+        """Stop watching the files of rules that were removed from the chat."""
         for label in labels:
             self._items.pop(label, None)
 
@@ -151,7 +155,7 @@ class RuleKeeper:
 
 
 def _nothing_found(group: str, loaded: RulesLoaded) -> str:
-    """Return why a fully loaded group has no rules."""
+    """Return why a group yields no rules although it was fully loaded."""
     if loaded.problems:
         return " ".join(loaded.problems)
     return f"The rules {group!r} have no file here; expected one of {', '.join(loaded.missing) or 'its files'}."

@@ -1,7 +1,7 @@
 """Checks whether the file text in a message still matches the file (lesson 24).
 
-Contents are compared if known (numbered lines of `read_file`, attached text, the hash of an image), else modification
-times. A message that does not come from a file is never out of date.
+Contents are compared if known (numbered lines of `read_file`, attached text, the hash of an image), otherwise
+modification times. A message that does not come from a file is never out of date.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _MAX_BYTES = 40_000_000
 
 
 def changed_since(message: Message, call: ToolCall | None, text: str, root: Path) -> str:
-    """Return how the source file of `text`, the message's whole text, has changed; "" if it has not or is unknown."""
+    """Return how the source file of `text`, the message's whole text, has changed.
+
+    "" if it has not or if this is unknown.
+    """
     try:
         if message.role == "tool":
             return _read_result(message, _arguments(call), text, root) if call and call.name == "read_file" else ""

@@ -26,7 +26,10 @@ TOO_LARGE = "`{path}` has changed since you last saw it, in too many places to s
 
 
 class Now(msgspec.Struct, frozen=True):
-    """The current state of a file: its `text`, or None; then `why` is the read error, or "" if the file is gone."""
+    """The current state of a file.
+
+    `text`: its content, or None; in that case `why` is the read error, or "" if the file is gone.
+    """
 
     sha256: str
     text: str | None = None
@@ -53,7 +56,7 @@ def difference(path: str, base: str, now: Now, message_id: str, *, is_above: boo
 
 
 def absence(path: str, now: Now, message_id: str) -> Message:
-    """Return the message about a file that is gone or no longer text."""
+    """Return the message about a file that no longer exists or can no longer be read as text."""
     if now.sha256 == UNREADABLE:
         content = _UNREADABLE.format(path=path, why=now.why)
     else:
@@ -62,7 +65,10 @@ def absence(path: str, now: Now, message_id: str) -> Message:
 
 
 def too_large(path: str, message_id: str) -> Message:
-    """Return the message for a change that does not fit; later diffs still start from the text the model knows."""
+    """Return the message about a change that is too large to send.
+
+    Later diffs still start from the text the model knows.
+    """
     return Message(id=message_id, role="user", tag=UPDATE_TAG, path=path, content=TOO_LARGE.format(path=path))
 
 

@@ -1,1 +1,1 @@
-"""A chat: its parts, the log as its buffer shows it, and the queue of messages."""
+"""A chat: its parts, the log as shown in its buffer, and the message queue."""

@@ -1,4 +1,4 @@
-"""Passes the result of work that runs as the chat's task to the request that waits for it."""
+"""Passes the result of work that runs as the chat's task to the request that is waiting for it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from codecompanion.errors import CodeCompanionError, InputError
 
 
 class Answer:
-    """The result of the work, or its error; `run` is the chat's task."""
+    """The result of some work, or its error; `run` is executed as the chat's task."""
 
     def __init__(self, work: Callable[[], Awaitable[str]]) -> None:
         self._work = work
         self._done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Do the work; an expected error goes to the waiting request only, any other error also to the chat."""
+        """Do the work; an expected error is passed only to the waiting request, any other error also to the chat."""
         try:
             self._done.set_result(await self._work())
         except CodeCompanionError as error:

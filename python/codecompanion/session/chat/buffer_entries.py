@@ -1,6 +1,8 @@
-"""Turns a log into the buffer's entries, in order: one per message, card and mark, always the same for one log.
+"""Turns a log into the buffer's entries, in order: one per message, card and mark.
 
-A projection of the log alone. Messages that left the view are shown too, with a mark
+The same log always yields the same entries.
+
+This is a projection of the log alone. Messages that left the view are shown too, with a mark
 (`session.history.messages_out_of_view`).
 """
 
@@ -41,9 +43,9 @@ _DRAWN = frozenset((
     history.MessageAdded, history.PolicyEvent, history.ChatCreated, history.ModelSet, history.ViewChanged,
     history.ChatForked, history.TurnEnded,
 ))  # fmt: skip
-"""The types of events that `_Drawing` handles; about half of a log's events are of other types."""
+"""The event types that `_Drawing` handles; about half of a log's events are of other types."""
 ASKED_TO_GO_ON = "Asked the model to continue its reply."
-"""Shown instead of the message that asks the model for the rest of a reply."""
+"""Shown in place of the message that asks the model to continue its reply."""
 _ASKED = ("user", "updated", "gathered", "mentioned")
 CLOSED = "Neovim or its host was closed."
 """Shown at the end of an interrupted turn if a call was waiting for approval, as the call's line says."""
@@ -51,7 +53,7 @@ INTERRUPTED = "Interrupted: Neovim or its host closed before the reply was compl
 
 
 class Before(msgspec.Struct, frozen=True):
-    """The state before the first of some events: the number of messages the user has typed, and the model."""
+    """The state before the first of the given events: the number of messages the user has typed, and the model."""
 
     typed: int = 0
     adapter: str = ""
@@ -61,7 +63,7 @@ class Before(msgspec.Struct, frozen=True):
 def entries(events: Sequence[history.LogEvent], before: Before = Before()) -> list[Entry]:  # noqa: B008 - frozen
     """Return the entries of a log, in order; attachments are shown in the context block instead.
 
-    If the beginning of the log is left out, `before` is the state at that point (`newest_entries`).
+    If `events` lacks the beginning of the log, `before` is the state at that point (`newest_entries`).
     """
     undone = undone_ids(events)
     drawing = _Drawing(events, frozenset(undone), gone_from(events, undone), before)
@@ -92,7 +94,7 @@ def _with_reverted(events: Sequence[history.LogEvent], shown: list[Entry]) -> li
 
 
 class _Drawing:
-    """Builds the entries of a log, with the state needed to draw the next one."""
+    """Builds the entries of a log one after another, and keeps the state needed to draw the next entry."""
 
     def __init__(
         self, events: Sequence[history.LogEvent], undone: frozenset[str], gone: dict[str, str], before: Before
@@ -105,7 +107,7 @@ class _Drawing:
         }
         self._calls: dict[str, tuple[str, str, str]] = {}
         self._code: list[Entry] = []
-        """Context of the next question: shown below it, but sent before it."""
+        """The context of the next question, which is shown below the question but sent before it."""
         self._below: list[Entry] = []
         """Sentences shown below the next message (R-213)."""
         self._said: tuple[Entry, ...] = ()
@@ -115,10 +117,14 @@ class _Drawing:
         self._adapter, self._model = before.adapter, before.model
         self._typed = before.typed
         self._turn: str | None = ""
-        """The turn whose replies were drawn last, or None if the next reply gets its own header."""
+        """The turn whose replies were drawn last, or None if the next reply starts with its own header."""
 
     def take(self, payload: history.EventPayload, *, is_old: bool, is_page: bool, unseen: frozenset[str]) -> None:
-        """Process one event; `is_old`: not newer than the last `/clear` (`is_page`); `unseen` messages are skipped."""
+        """Process one event.
+
+        `is_old`: the event is not newer than the last `/clear`; `is_page`: the event is that `/clear`; old `unseen`
+        messages are skipped.
+        """
         if type(payload) not in _DRAWN:
             return
         if isinstance(payload, history.TurnEnded):
@@ -179,7 +185,7 @@ class _Drawing:
         self.shown[at:] = [note for note in self.shown[at:] if not note.ended and not note.text.startswith(NOT_SENT)]
 
     def _end_changes(self) -> None:
-        """Add the list of changed files at the end of a turn, if there is more than one."""
+        """Add a list of the changed files at the end of a turn, if more than one file was changed."""
         if len({change.path for change in self._changes}) > 1:
             self.shown.append(Entry(kind="changed", changes=tuple(self._changes)))
         self._changes = []
@@ -245,7 +251,7 @@ class _Drawing:
             yield self._tool_entry(message, common)
 
     def _opens(self, message: Message) -> bool:
-        """Return whether the model's part of a turn begins here; later entries continue it."""
+        """Return whether this message begins the model's part of a turn; later entries continue it."""
         opens, self._turn = message.turn_id != self._turn, message.turn_id
         return opens
 
@@ -276,7 +282,7 @@ class _Drawing:
 
 
 def _marked(events: Sequence[history.LogEvent], undone: frozenset[str]) -> tuple[dict[str, tuple[int, ...]], set[str]]:
-    """Return the cleared or cut messages by id, and the ids of the pinned messages, after all changes.
+    """Return the cleared or cut messages by id, and the ids of the pinned messages, as of the end of the events.
 
     The value of a cut message is the percentage of it that is sent.
     """
@@ -338,7 +344,10 @@ def _change_entries(change: history.ViewChanged, undone: bool, gone: str) -> Ite
 
 
 def pieces(shown: Sequence[Entry]) -> Iterator[tuple[tuple[Entry, ...], bool, bool]]:
-    """Yield (entries, is first, is last) from the newest to the oldest piece; the first piece fills a screen."""
+    """Yield blocks of entries as (entries, is first, is last), from the newest to the oldest.
+
+    The first block fills a screen.
+    """
     end, first = len(shown), True
     while True:
         start = max(0, end - (FIRST_PIECE if first else PIECE))

@@ -1,7 +1,7 @@
-"""One chat: its state and its parts. `Session`, which extends it, decides when each action happens.
+"""One chat: its state and its parts. `Session`, which extends this class, decides when each action happens.
 
-Only one task at a time changes the history: a turn, a compaction, a change of the view. Attachments added meanwhile
-wait for a request boundary, because nothing may come between a tool call and its result.
+Only one task at a time changes the history: a turn, a compaction, or a change of the view. Attachments added in the
+meantime wait for a request boundary, because nothing may come between a tool call and its result.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ BUSY = "Wait until the reply is complete, or stop it with q, then change the con
 
 
 class Chat:
-    """The state of one chat. `on_finished` is called once no task is changing the history."""
+    """The state of one chat. `on_finished` is called when the task that changed the history has ended."""
 
     def __init__(self, services: Services, log: ChatLog, snapshot: Snapshot, on_finished: Callable[[], None]) -> None:
         self.services, self.chat_id, self.log = services, log.chat_id, log
@@ -78,7 +78,7 @@ class Chat:
             self.chat_id, approvals, services.emit, self._on_waiting, self.cancel, lambda given: self.grants.keep(given)
         )
         self.narrowing = Narrowing(log, self.root, lambda folder: services.trust.is_trusted(Path(folder).expanduser()))
-        """Tracks the sources in the view that narrow grants."""
+        """Tracks which sources in the view narrow grants."""
         self.grants = Grants(services, self.chat_id, self.desk, self.root)
         self.parts = RequestParts(self.control.meter.counter)
         self.contents = RequestContents(services.store.put_blob)
@@ -91,7 +91,7 @@ class Chat:
         self.servers_known: asyncio.Task[None] | None = None
         """Looks up the chat's MCP servers; a message may be sent before this is done."""
         self.trust_seen, self.trust_told = -1, ""
-        """The version of the trust decisions applied (`Trust.version`), and the last line about waiting files."""
+        """The version of the applied trust decisions (`Trust.version`), and the last line about waiting files."""
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
         self.effects.outside = self.narrowing.of_messages
@@ -106,36 +106,36 @@ class Chat:
         self._one_change = asyncio.Lock()
         self._partial: Future[None] | None = None
         self.arrived: tuple[ReplySoFar, str] | None = None
-        """The reply being received, and the id it is logged under, or "" before it is logged."""
+        """The reply being received, and the id under which it is logged, or "" before it is logged."""
         self.round: ToolRound | None = None
-        """The tool round that is running, or the last one."""
+        """The running tool round, or the last one."""
 
     # ---- the model of the chat
 
     @cached_property
     def removed(self) -> Removed:
-        """The messages removed from the view, for the user and the model."""
+        """Return access to the messages removed from the view, for the user and the model."""
         from codecompanion.session.chat.removed_messages import Removed  # not needed at startup
 
         return Removed(self.services.store, self.log, self.root)
 
     @property
     def meter(self) -> ContextMeter:
-        """Return the chat's meter."""
+        """Return the chat's context meter."""
         return self.control.meter
 
     @property
     def adapter_name(self) -> str:
-        """Return the current adapter."""
+        """Return the name of the current adapter."""
         return self.control.adapter_name
 
     @property
     def model(self) -> str:
-        """Return the current model."""
+        """Return the name of the current model."""
         return self.control.model
 
     def keep_calibration(self) -> None:
-        """Store what was learned about this model's token counts, for later chats."""
+        """Store the calibration learned for this model's token counts, for later chats."""
         self.services.keep_calibration(self.adapter_name, self.model, self.meter.calibration)
 
     # ---- display
@@ -163,7 +163,7 @@ class Chat:
             self.older.cancel()
 
     def notice(self, level: Severity, text: str) -> None:
-        """Show the user one sentence."""
+        """Show a one-sentence notice to the user."""
         self.emit(Notice(chat=self.chat_id, level=level, text=text))
 
     def enter(self, state: State, label: str = "") -> None:
@@ -172,7 +172,7 @@ class Chat:
         self.emit(StateEvent(chat=self.chat_id, state=state.value, label=label))
 
     def show_meter(self) -> None:
-        """Show the size of the next request."""
+        """Show the size of the next request, and the context block if the view has changed."""
         self.emit(self.control.meter_event())
         self.context.show_changes()
 
@@ -233,7 +233,7 @@ class Chat:
         self._on_finished()
 
     async def occupy(self, change: Callable[[], Awaitable[str]]) -> str:
-        """Run a change of the view while no other task changes the history; return its result.
+        """Run a change of the view as the only task that changes the history; return its result.
 
         Raises:
             InputError: another task is running, or the change was stopped before it began.
@@ -256,7 +256,7 @@ class Chat:
             raise InputError(why)
 
     def cancel(self) -> None:
-        """Stop any running task; queued messages are returned as drafts. This is immediate and final (lesson 41)."""
+        """Stop the running task, if any, and return queued messages as drafts, immediately (lesson 41)."""
         self.compaction_request = None
         # If the state is idle although a task runs, the turn is over and about to report it.
         running = None if self.state in (State.CANCELLING, State.IDLE) else self.task
@@ -269,12 +269,12 @@ class Chat:
     # ---- work that waits for a request boundary
 
     def take_compaction_request(self) -> str | None:
-        """Return, once, the instructions of a `/compact` requested while the chat was busy."""
+        """Return, only once, the instructions of a `/compact` requested while the chat was busy."""
         wanted, self.compaction_request = self.compaction_request, None
         return wanted
 
     async def deliver_queued(self, turn_id: str, cycle: int) -> str:
-        """Log the messages waiting for this boundary, then show them as sent (lesson 36); return why one is refused."""
+        """Log and show the messages waiting for this boundary (lesson 36); return why one was refused, or ""."""
         await self.context.join(turn_id, cycle)
         refused = await self.queue.deliver(turn_id, cycle)
         self.show_meter()
@@ -286,7 +286,10 @@ class Chat:
         return await self.queue.coming(cycle)
 
     async def attach(self, *messages: Message) -> None:
-        """Attach messages (file, buffer, image, rules) to the next request, one for each kind and path."""
+        """Attach messages (file, buffer, image, rules) to the next request.
+
+        Each replaces an older one of the same kind and path.
+        """
         if not messages:
             return
         self.context.add(*messages)
@@ -371,7 +374,7 @@ class Chat:
         return self.round
 
     def _recorded(self) -> Recorded | None:
-        """Return the recorded tool results if a recording plays the model, or None for a real model."""
+        """Return a lookup for recorded tool results if a recording plays the model, or None for a real model."""
         adapter = self.control.adapter()
         from codecompanion.adapters.offline.adapter import OfflineAdapter  # not needed at startup
 

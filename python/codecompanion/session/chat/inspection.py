@@ -1,4 +1,4 @@
-"""Describes a chat for inspection: the next request by message, and removed originals (R-516, R-546).
+"""Describes a chat for inspection: the next request and the originals of removed messages (R-516, R-546).
 
 These are projections of the log and the view; nothing is changed.
 """
@@ -32,12 +32,12 @@ def _none(source: Source) -> bool:
 
 
 def inspect(control: ContextControl, log: ChatLog, narrows: Callable[[Source], bool] = _none) -> dict[str, Any]:
-    """Return `{rows, total, window, guess, reserve, cost}`: one row per message of the next request.
+    """Return `{rows, total, window, guess, reserve, cost}`, with one row per message of the next request.
 
-    `total` is the meter's value and the sum of the rows, `reserve` the room for the reply, `guess` a note if the size
-    of the context window is a guess, else "". `cache` is the expected cache result of the message (`hit`, `miss`, "" =
-    no cache), `cost` its price in US dollars, or None if the price is unknown. `source` is the origin of text that is
-    not from the user, the model or the plugin; `narrows` is true if it narrows grants.
+    `total` is the meter's value and the sum of the rows; `reserve` is the room for the reply; `guess` is a note if the
+    size of the context window is a guess, otherwise "". In each row, `cache` is the expected cache result (`hit`,
+    `miss`, "" = no cache), and `cost` the price in US dollars, or None if the price is unknown. `source` is the origin
+    of text that is not from the user, the model or the plugin; `narrows` is true if that source narrows grants.
     """
     view, shaped = log.view, control.shaper.current()
     total, reasons = shaped.measure.tokens, _reasons(control, view.messages)
@@ -65,7 +65,10 @@ def describe_rows(
     total: int,
     narrows: Callable[[Source], bool] = _none,
 ) -> list[dict[str, Any]]:
-    """Return a row for each message, the system prompt first, then the tools; their tokens add up to `total`."""
+    """Return a row for each message: the system prompt first, then the tools, then the others.
+
+    Their tokens add up to `total`.
+    """
     system, specs_tokens, *figures = _figures(control, messages, specs, total)
     titles = _titles(control.tools.all(), messages[1:])
     tools = {call.id: call.name for message in messages for call in message.tool_calls}
@@ -88,12 +91,12 @@ def describe_message(message: Message, tokens: int) -> dict[str, Any]:
 
 
 def _titles(tools: ToolRegistry, messages: Sequence[Message]) -> dict[str, str]:
-    """Return the title of each call by its id, because a result alone shows neither its file nor its command."""
+    """Return call id → title of the call, because a result alone shows neither its file nor its command."""
     return {call.id: title_of_call(tools, call) for message in messages for call in message.tool_calls}
 
 
 def _reasons(control: ContextControl, messages: Messages) -> dict[str, str]:
-    """Return why messages were cleared or kept, by id, if the policy's strategies can explain it."""
+    """Return message id → why the message was cleared or kept, if the policy's strategies can explain it."""
     steps = (step for stage in control.policy.stages for tier in stage.tiers for step in tier.steps)
     told = ((STRATEGIES[step.use].explain, step.params) for step in steps)
     found = (explain(messages, params, control.shaper.env()) for explain, params in told if explain is not None)
@@ -101,10 +104,10 @@ def _reasons(control: ContextControl, messages: Messages) -> dict[str, str]:
 
 
 def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
-    """Return the expected cache result for system prompt, tools and every message.
+    """Return the expected cache result for the system prompt, the tools and every message.
 
-    The prefix that is identical to the last request stays cached until the cache expires; after a restart it is derived
-    from the view alone.
+    The prefix that is identical to that of the last request stays cached until the cache expires; after a restart the
+    prefix is derived from the view alone.
     """
     now, sent, cache = control.shaper.current(), control.shaper.sent, control.cache_state()
     count = len(now.messages)
@@ -123,11 +126,11 @@ def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
 
 
 def _figures(control: ContextControl, messages: Sequence[Message], specs: Sequence[ToolSpec], total: int) -> list[int]:
-    """Return the tokens of system prompt, tools and each message; their sum is the meter's figure.
+    """Return the token counts of the system prompt, the tools and each message; their sum is the meter's figure.
 
-    Each message has the number shown below it in the chat. The rest of the provider's count is attributed to system
-    prompt and tools, because the provider's encoding of them is unknown; if that would make them less than half or more
-    than twice their estimate, everything is scaled in proportion.
+    Each message has the number shown below it in the chat. The rest of the provider's count is attributed to the system
+    prompt and the tools, because the provider's encoding of them is unknown; if that would make them less than half or
+    more than twice their estimate, everything is scaled in proportion.
     """
     meter = control.meter
     fixed = [meter.counter.message(messages[0]), meter.counter.tools(specs)]
@@ -139,7 +142,7 @@ def _figures(control: ContextControl, messages: Sequence[Message], specs: Sequen
 
 
 def scaled(figures: Sequence[int], total: int) -> list[int]:
-    """Return the figures in the same proportions, adding up to exactly `total`."""
+    """Return the figures scaled proportionally so that they add up to exactly `total`."""
     whole = sum(figures)
     if whole <= 0:
         return [0 for _ in figures]
@@ -175,7 +178,7 @@ def _row(message: Message, tokens: int, cycle: int, titles: Mapping[str, str]) -
 
 
 def state_of(message: Message) -> str:
-    """Return the state of a message in the view, in one word."""
+    """Return one word for the state of a message in the view."""
     if message.tag == RULES_TAG:
         return "rules"
     if message.tag == MEMORY_TAG:
@@ -190,7 +193,7 @@ def state_of(message: Message) -> str:
 
 
 def original(events: Sequence[LogEvent], view_messages: Sequence[Message], item: str) -> Message:
-    """Return the message as it was logged, by message id or call id.
+    """Return a message as it was logged, found by message id or call id.
 
     Raises:
         InputError: nothing in this chat has that id.

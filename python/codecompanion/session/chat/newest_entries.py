@@ -1,7 +1,7 @@
-"""Draws the newest blocks of a long chat first, from the end of its log alone. Pure.
+"""Draws the newest blocks of a long chat first, using only the end of its log. Pure.
 
-`buffer_entries` draws them like a whole log, beginning at the start of a turn. They are returned only if no earlier
-event can change them: the targets of undos, reverts and cards must be among these events.
+`buffer_entries` draws these blocks as it draws a whole log, beginning at the start of a turn. They are returned only if
+no earlier event can change them: the targets of undos, reverts and cards must be among the given events.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BELOW_QUESTION = ("gathered", "updated", "mentioned", "note")
 
 
 def newest_entries(events: Sequence[LogEvent], state: TailState, count: int = FIRST_PIECE) -> tuple[Entry, ...] | None:
-    """Return the `count` newest blocks of a log that ends with these events, or None if more must be read to be sure.
+    """Return the `count` newest blocks of a log that ends with these events, or None if it needs more events.
 
     `state` is the tail state of the whole log.
     """
@@ -34,7 +34,7 @@ def newest_entries(events: Sequence[LogEvent], state: TailState, count: int = FI
 
 
 def _sure_from(shown: Sequence[Entry]) -> int:
-    """Return the first position that does not depend on context logged earlier for the first question."""
+    """Return the first position that cannot depend on context logged before the first of these questions."""
     first = next((at for at, entry in enumerate(shown) if entry.kind == "user"), 0)
     below = range(first + 1, len(shown))
     return next((at for at in below if shown[at].kind not in _BELOW_QUESTION), len(shown))
@@ -55,7 +55,7 @@ def _before(tail: Sequence[LogEvent], state: TailState) -> Before | None:
 
 
 def _is_closed(tail: Sequence[LogEvent]) -> bool:
-    """Return whether these events contain everything they refer to: undone changes, and messages below cards."""
+    """Return whether these events contain all that they refer to: undone changes, messages followed by cards."""
     changes: set[str] = set()
     messages: set[str] = set()
     turns: set[str] = set()

@@ -56,7 +56,7 @@ class OutboundQueue:
 
     @property
     def edits_in_place(self) -> bool:
-        """Return whether the queued message is the instruction of an edit in place."""
+        """Return whether a queued message is the instruction of an in-place edit."""
         return any(submit.edit is not None for submit in self._waiting)
 
     @property
@@ -70,7 +70,7 @@ class OutboundQueue:
         self._waiting.append(submit)
 
     async def refused(self) -> dict[int, Refusal]:
-        """Return the queued messages that can never be sent (R-524), by submit id, with the reason."""
+        """Return the queued messages that can never be sent (R-524): submit id → reason."""
         found: dict[int, Refusal] = {}
         for submit in tuple(self._waiting):
             refusal = await self._refuse(self._before.whole(submit))
@@ -94,11 +94,11 @@ class OutboundQueue:
             self._services.emit(Queued(chat=self._log.chat_id, submit_id=submit.submit_id))
 
     def are_all(self, refused: dict[int, Refusal]) -> bool:
-        """Return whether the queue is not empty and all of it is refused."""
+        """Return whether the queue is not empty and all of its messages are refused."""
         return bool(self._waiting) and all(submit.submit_id in refused for submit in self._waiting)
 
     def give_back_refused(self, refused: dict[int, Refusal]) -> None:
-        """Return these submits as drafts, before they are logged."""
+        """Return refused messages to the user as drafts, before they are logged."""
         waiting, self._waiting = self._waiting, deque[Submit]()
         for submit in waiting:
             if submit.submit_id in refused:
@@ -107,12 +107,12 @@ class OutboundQueue:
                 self._waiting.append(submit)
 
     async def deliver(self, turn_id: str, cycle: int) -> str:
-        """Log the queued messages, then show them as sent; return why the last refused one was returned, or "".
+        """Log the queued messages, then show them as sent; return why the last refused message was returned, or "".
 
-        A message stays queued until its code is gathered, so that stopping returns it as a draft.
+        A message stays queued until its context is gathered, so that stopping returns it as a draft.
 
         Raises:
-            StoreError: the message that could not be stored is queued again, at the front.
+            StoreError: a message could not be stored; it is back at the front of the queue.
         """
         why, checked = "", frozenset[int]()
         while self._waiting:
@@ -189,11 +189,11 @@ class OutboundQueue:
             self._services.emit(told)
 
     def _sent_before(self, submit: Submit, turn_id: str) -> Message | None:
-        """Return the last logged message if an earlier turn logged these exact words and it has no answer.
+        """Return the last logged message if it has these exact words, belongs to an earlier turn, and has no answer.
 
-        A host killed between logging and reporting leaves the message both in the log and with the user; if it is sent
-        again, it is the same message, not a second one (lesson 36). The same applies to a retry after a failure, but
-        not to an edit in place: its lines may have changed.
+        If a host is killed between logging and reporting, the message is both in the log and with the user; if it is
+        sent again, it is the same message, not a second one (lesson 36). The same applies to a retry after a failure,
+        but not to an in-place edit, because its lines may have changed.
         """
         last = self._log.view.messages[-1] if self._log.view.messages else None
         if submit.edit is not None or last is None or not is_typed_by_user(last):

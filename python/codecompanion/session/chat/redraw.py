@@ -1,6 +1,6 @@
-"""Sends everything a chat's buffer shows to the editor: the log, then work in progress (lesson 54).
+"""Sends the whole content of a chat's buffer to the editor: the log, then work in progress (lesson 54).
 
-Used when a chat is opened, reappears in an empty buffer or is redrawn; a log is always drawn the same way.
+Used when a chat is opened, reappears in an empty buffer or is redrawn; the same log is always drawn the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.session.chat.chat import Chat
 from codecompanion.wire.events import Entry, Event, Redrawn, ReplyStarted, Restored
 
 _ALONG = ("gathered", "updated", "mentioned")
-"""Kinds of entries whose size is shown in the model's tokens."""
+"""Kinds of entries whose size is shown converted to the model's tokens."""
 DELETED = "This chat was deleted and is no longer in the history."
 
 
@@ -50,13 +50,16 @@ async def _read(chat: Chat) -> tuple[list[Restored], Sequence[LogEvent]]:
 
 
 def restored(chat_id: str, events: Sequence[LogEvent], scaled: Callable[[int], int]) -> list[Restored]:
-    """Return the blocks of a log in pieces, the newest first; `scaled` converts an estimate to the model's tokens."""
+    """Return the blocks of a log as several events, newest blocks first.
+
+    `scaled` converts an estimate to the model's tokens.
+    """
     drawn = with_sizes(entries(events), scaled)
     return [Restored(chat=chat_id, entries=shown, first=first, last=last) for shown, first, last in pieces(drawn)]
 
 
 def with_sizes(shown: Sequence[Entry], scaled: Callable[[int], int]) -> list[Entry]:
-    """Return the entries with the sizes they show; `scaled` converts an estimate to the model's tokens."""
+    """Return the entries with the sizes to show; `scaled` converts an estimate to the model's tokens."""
     return [
         msgspec.structs.replace(entry, tokens=scaled(entry.tokens)) if entry.kind in _ALONG else entry
         for entry in shown
@@ -64,7 +67,7 @@ def with_sizes(shown: Sequence[Entry], scaled: Callable[[int], int]) -> list[Ent
 
 
 def _on_its_way(chat: Chat, events: Sequence[LogEvent]) -> list[Event]:
-    """Return the events that are shown but not logged yet: the partial reply, running tools, open questions."""
+    """Return events for content that is shown but not logged yet: the partial reply, running tools, open questions."""
     found: list[Event] = []
     if chat.arrived is not None:
         reply, message_id = chat.arrived

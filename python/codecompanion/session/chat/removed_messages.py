@@ -38,7 +38,7 @@ _HOW = {
 
 
 class _Taken(msgspec.Struct, frozen=True):
-    """A removed message, its position in the log, the call it answers with its title, and how it was removed."""
+    """A removed message, its position in the log, the call it answers, that call's title, and how it was removed."""
 
     seq: int
     message: Message
@@ -64,7 +64,10 @@ class _Taken(msgspec.Struct, frozen=True):
 
 
 class Removed:
-    """The messages removed from one chat's view. `find` and `read` access store and disk: call them in a thread."""
+    """The messages removed from one chat's view.
+
+    `find` and `read` access the store and the disk: call them in a thread.
+    """
 
     def __init__(self, store: Store, log: ChatLog, root: Callable[[], Path]) -> None:
         self._store, self._log, self._root = store, log, root
@@ -91,7 +94,7 @@ class Removed:
     def read(self, key: str) -> tuple[RemovedMessage, str]:
         """Return a removed message and its whole text; raises `KeyError` if the key is unknown.
 
-        The id of a tool call also finds its result.
+        The id of a tool call is also accepted as the key of its result.
         """
         taken = self._taken()
         one = next((one for one in taken if one.key == key), None)
@@ -108,7 +111,7 @@ class Removed:
         return union(*(sources_of(message) for message in found))
 
     async def listed(self, words: str) -> dict[str, Any]:
-        """Return the messages that match as `{rows, total}` for the editor."""
+        """Return the matching messages as `{rows, total}` for the editor."""
         found = await asyncio.to_thread(self.find, words)
         return {"rows": [msgspec.to_builtins(message) for message in found], "total": len(found)}
 
@@ -139,7 +142,8 @@ class Removed:
 def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
     """Yield the chat's messages that are not in the view word for word, in the order of the log.
 
-    Excluded are rules, which come from their files, our own messages, messages without text, and `recall` results.
+    The following are excluded: rules (their files still contain them), the plugin's own messages, messages without
+    text, and `recall` results.
     """
     here = {message.id: said_and_called(message) for message in view.messages}
     how = _how_it_went(events)
@@ -162,13 +166,13 @@ def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
 
 
 def said_and_called(message: Message) -> str:
-    """Return the text of a message and its calls."""
+    """Return the text of a message, followed by its tool calls."""
     calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
     return "\n".join([message.text, *calls] if message.text else calls)
 
 
 def _how_it_went(events: Sequence[LogEvent]) -> dict[str, str]:
-    """Return how the newest change that is not undone removed each message, by message id."""
+    """Return message id → how the message was removed by the newest change that is not undone."""
     how: dict[str, str] = {}
     undone = frozenset(undone_ids(events))
     for event in events:

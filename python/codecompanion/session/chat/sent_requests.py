@@ -1,4 +1,4 @@
-"""Reads requests from the log as they were sent: the model's input at any point (R-328)."""
+"""Reads requests from the log as they were sent: the model's input at that time (R-328)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SentRequest(msgspec.Struct, frozen=True):
 def read_sent(
     events: Sequence[LogEvent], number: int, control: ContextControl, read_blob: Callable[[str], bytes]
 ) -> SentRequest:
-    """Return a request of the chat, which may be a summary request; numbers begin at 1, and −1 is the newest.
+    """Return a request of the chat, possibly a summary request; numbers start at 1, and −1 is the newest request.
 
     Raises:
         InputError: the number is out of range.
@@ -157,9 +157,9 @@ def _shaped(requests: Sequence[RequestSent]) -> tuple[dict[str, Message], dict[s
 
 
 def inspect_sent(found: SentRequest, control: ContextControl) -> dict[str, Any]:
-    """Return `{rows, total, exact, window, request, requests, turn, asked, note}`: a row for each message sent.
+    """Return `{rows, total, exact, window, request, requests, turn, asked, note}`, with one row for each message sent.
 
-    `turn` names its turn; a summary request has none, and `asked` names its purpose.
+    `turn` is the name of the request's turn; a summary request has none, and `asked` gives its purpose.
     """
     sent, messages = found.sent, found.request.messages
     if sent.purpose == "summary" and not sent.in_place:
@@ -180,7 +180,7 @@ def inspect_sent(found: SentRequest, control: ContextControl) -> dict[str, Any]:
 
 
 def show(request: ChatRequest, item: str, body: bytes, title: str) -> dict[str, Any]:
-    """Return `{title, text, filetype, state}`: a message of the request or, without `item`, the request body.
+    """Return `{title, text, filetype, state}` for a message of the request or, without `item`, for the request body.
 
     Raises:
         InputError: the request has no message with that id.

@@ -1,4 +1,4 @@
-"""Streams the reply to one provider request, shows it, and turns it into one message (lessons 38, 39)."""
+"""Streams the reply to one provider request, shows it, and turns it into a single message (lessons 38, 39)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OnCompaction = Callable[[CompactionBegun | CompactionDone], Awaitable[None]]
 
 
 class _Growing(msgspec.Struct):
-    """A text or reasoning part whose pieces are still arriving; `name` is its phase or wire field."""
+    """A text or reasoning part that is still being received; `name` is its phase or wire field."""
 
     kind: type[TextPart] | type[ReasoningPart]
     name: str
@@ -51,10 +51,10 @@ class _Growing(msgspec.Struct):
 
 
 class ReplySoFar:
-    """The parts of a reply received so far, in order. `finished` stays None until the end marker.
+    """The parts of a reply received so far, in order. `finished` stays None until the end marker arrives.
 
-    Alternating plain reasoning and text are merged into one part each; encrypted reasoning and tool calls split them,
-    because their position matters to the provider that receives them again.
+    If plain reasoning and text alternate, they are merged into one part each; encrypted reasoning and tool calls split
+    them, because their position matters to the provider when they are sent back to it.
     """
 
     def __init__(self) -> None:
@@ -64,15 +64,15 @@ class ReplySoFar:
         self._calls = 0
 
     def add_text(self, text: str, phase: str = "") -> None:
-        """Append a piece of text."""
+        """Append a text delta."""
         self._grow(TextPart, phase, text)
 
     def add_reasoning(self, text: str, field: str) -> None:
-        """Append a piece of reasoning."""
+        """Append a reasoning delta."""
         self._grow(ReasoningPart, field, text)
 
     def end_reasoning(self, done: ReasoningDone) -> None:
-        """Close the current reasoning block; one without readable text becomes its own part."""
+        """Close the current reasoning block; a block without readable text becomes a separate part."""
         block = next((part for part in self._open.values() if part.kind is ReasoningPart), None)
         if block is None:
             block = _Growing(ReasoningPart, ReasoningPart("").field, StringIO())
@@ -121,10 +121,10 @@ class ReplySoFar:
         return found
 
     def content(self) -> Content:
-        """Return the content of the message: a string, or parts if there was more than text.
+        """Return the content of the message: a string, or parts if there is more than plain text.
 
-        Without an end marker nothing encrypted is stored, because the parts it belongs to may be missing. Trailing call
-        marks carry no information and are left out.
+        Without an end marker, no encrypted parts are stored, because the parts they belong to may be missing. Trailing
+        call marks carry no information and are left out.
         """
         calls = len(self.finished.tool_calls) if self.finished else 0
         parts = [
@@ -159,7 +159,7 @@ async def stream_reply(
     on_compaction: OnCompaction,
     on_retry: Callable[[RetryScheduled], None],
 ) -> Finished:
-    """Stream one reply into `reply`, which keeps the received part if this is cancelled or fails.
+    """Stream one reply into `reply`, which keeps the received part if the stream is cancelled or fails.
 
     Raises:
         AdapterError: the request failed, or the reply was incomplete.

@@ -1,7 +1,7 @@
-"""Stores the conversation of a chat's checkpoints by adding the new messages of its view (R-461, R-463).
+"""Stores the conversation for a chat's checkpoints by appending the new messages of its view (R-461, R-463).
 
-API keys are hidden and limits applied once per message, when it is written. The whole chat is rewritten when it is
-opened, when more keys have become known, and when most of its file is no longer in the view.
+API keys are hidden and limits applied once per message, when it is written. The whole conversation is rewritten when
+the chat is opened, when more keys have become known, and when most of the file is no longer in the view.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from codecompanion.store.files.conversations import Place
 
 Files = Mapping[str, tuple[int, int]]
 SPARE_BYTES = 1024 * 1024
-"""Bytes by which a file may exceed twice the size of the view before it is rewritten."""
+"""Number of bytes by which a file may exceed twice the size of the view before it is rewritten."""
 
 
 class ConversationFile(msgspec.Struct):
-    """The stored conversation of one chat. Only one call at a time; all calls block."""
+    """The stored conversation of one chat. Only one call may run at a time; all calls block."""
 
     chat_id: str
     files: CheckpointFiles
@@ -43,7 +43,7 @@ class ConversationFile(msgspec.Struct):
         """Store new messages and newly read files; return their place in the conversation file.
 
         Raises:
-            StoreError: it could not be written; everything stored before still exists.
+            StoreError: the conversation could not be written; everything stored before still exists.
         """
         if self.keys_known() != self._keys_looked_for:
             self._redacted, self._keys_looked_for, self._place = {}, self.keys_known(), None
@@ -79,7 +79,7 @@ class ConversationFile(msgspec.Struct):
         self._written = messages
 
     def redacted(self, message: Message) -> Message:
-        """Return the message with keys hidden; cached, because finding keys is most of the cost of a write."""
+        """Return the message with keys hidden; cached, because finding keys makes up most of the cost of a write."""
         known = self._redacted.get(message.id)
         if known is None or known[0] is not message:
             known = message, self._without_keys(message)

@@ -1,9 +1,9 @@
-"""Writes one chat's snapshot and checkpoint files, in a thread: reads new log events, builds, hides keys.
+"""Writes a chat's snapshot and checkpoint files in a thread: reads new events, builds files, hides keys.
 
 The snapshot is written first, so that it is never older than its checkpoint (R-474). The cost of a write does not grow
-with the chat: the conversation is stored in increments (`conversation_file`), and larger writes (the first one, or
-after an edit in the middle) yield to other threads. Nothing here touches the running chat: the writer receives values
-and a store that any thread may read.
+with the chat: the conversation is stored in increments (`conversation_file`), and larger writes (the first one, or one
+after an edit in the middle) yield to other threads. The writer never touches the running chat: it receives values and a
+store that any thread may read.
 """
 
 from __future__ import annotations
@@ -42,11 +42,14 @@ if TYPE_CHECKING:
 
 _BULKY = ("conversationHistory", "evidencePacket", KEY)
 _BATCH = 250
-"""Number of log entries read at once."""
+"""Number of log entries read per batch."""
 
 
 class Wanted(msgspec.Struct):
-    """A requested write: its purpose, and the current chat. `removed`: the messages that a compaction will remove."""
+    """A requested write: its purpose, and the current state of the chat.
+
+    `removed`: the messages that a compaction will remove.
+    """
 
     kind: Kind
     trigger: str
@@ -61,7 +64,7 @@ class Wanted(msgspec.Struct):
 
 
 class StateWriter(msgspec.Struct):
-    """Writes the files of one chat. Only one call at a time; all calls block."""
+    """Writes the files of one chat. Only one call may run at a time; all calls block."""
 
     chat_id: str
     store: Store
@@ -79,7 +82,7 @@ class StateWriter(msgspec.Struct):
     _periodic_hash: str = ""
     _completed_at: int = 0
     _view: Messages = ()
-    """The last view processed."""
+    """The view that was processed last."""
     _readable: Messages = ()
     """The same view without a provider's own compaction."""
     _standing: Message | None = None
@@ -97,7 +100,7 @@ class StateWriter(msgspec.Struct):
         return self.tally.last_change > max(self.opened_at, self._completed_at)
 
     def catch_up(self) -> None:
-        """Read new log events, the first time including those before the chat was opened.
+        """Read new log events; the first call also reads those from before the chat was opened.
 
         Raises:
             StoreError: the log cannot be read.
@@ -113,10 +116,10 @@ class StateWriter(msgspec.Struct):
             stand_back()
 
     def prepare(self, messages: Messages, removed: Messages) -> None:
-        """Do most of the work of a checkpoint before a removal: store the conversation, collect the evidence.
+        """Do most of the work of a checkpoint before a removal: store the conversation and collect the evidence.
 
         Raises:
-            StoreError: it could not be stored; everything stored before still exists.
+            StoreError: the conversation could not be stored; everything stored before still exists.
         """
         self.catch_up()
         self._look_at(messages)
@@ -131,17 +134,17 @@ class StateWriter(msgspec.Struct):
         self._packet = None
 
     def _take_packet(self, covered: Messages, now_ms: int) -> EvidencePacket:
-        """Return the evidence of these messages, using the prepared packet if it matches."""
+        """Return the evidence packet for these messages, using the prepared packet if it matches."""
         prepared, self._packet = self._packet, None
         if prepared is not None and prepared[0] == covered:
             return msgspec.structs.replace(prepared[1], generated_at=now_ms)
         return build_packet(covered, self.chat_id, now_ms, pause=self._stand_back())
 
     def save(self, wanted: Wanted) -> int | None:
-        """Write snapshot and checkpoint and return the size of the snapshot; None if there was nothing to write.
+        """Write the snapshot and the checkpoint; return the total size in bytes, or None if there was nothing to write.
 
         Raises:
-            StoreError: they could not be written; everything stored before still exists.
+            StoreError: the files could not be written; everything stored before still exists.
         """
         self.catch_up()
         now_ms = round(wanted.now * 1000)
@@ -182,7 +185,7 @@ class StateWriter(msgspec.Struct):
         """Write a restored state as the newest checkpoint of the chat, in V2, including unknown fields (R-476).
 
         Raises:
-            StoreError: it could not be written.
+            StoreError: the checkpoint could not be written.
         """
         self._unknown = _without_bulk(state.raw)
         self.tally.last_seq = max(self.tally.last_seq, self.store.last_seq(self.chat_id))
@@ -205,7 +208,7 @@ class StateWriter(msgspec.Struct):
         self._write(snapshot, checkpoint, place)
 
     def _store(self, messages: Messages) -> Place:
-        """Store new messages and the files read; return their place in the conversation file."""
+        """Store new messages and newly read files; return their place in the conversation file."""
         fresh, self.tally.fresh_files = self.tally.fresh_files, {}
         try:
             return self._conversation.write(messages, self.tally.files, fresh, self._stand_back())
@@ -229,13 +232,13 @@ class StateWriter(msgspec.Struct):
         return size + self._conversation.size
 
     def _unknown_keys(self) -> Mapping[str, Any]:
-        """Return the fields that were in the file before our first write."""
+        """Return the fields, other than the large ones, that were in the chat's newest file before our first write."""
         if self._unknown is None:
             self._unknown = _without_bulk(self.files.newest(self.chat_id) or {})
         return self._unknown
 
     def _last_periodic_hash(self) -> str:
-        """Return the hash of the newest periodic checkpoint, even if written before the chat was opened (R-470)."""
+        """Return the hash of the newest periodic checkpoint, even one written before the chat was opened (R-470)."""
         if not self._periodic_hash:
             stored = self.files.list_checkpoints(self.chat_id)
             newest = next((one.id for one in stored if one.kind == "periodic"), None)
@@ -245,7 +248,7 @@ class StateWriter(msgspec.Struct):
         return self._periodic_hash
 
     def _summary(self, wanted: Wanted, standing: Message | None) -> StructuredSummary:
-        """Return the checkpoint's summary: the given one, else the one in the view, else the last answer."""
+        """Return the checkpoint's summary: the given one, else the one in the view, else one from the last answer."""
         sources: dict[Kind, SummarySource] = {"pre_compaction": "compaction_summary", "completion": "completion"}
         from codecompanion.context.checkpoints.structured_summary import parse_summary  # not needed at startup
 
@@ -256,7 +259,7 @@ class StateWriter(msgspec.Struct):
         return parse_summary(self.redact(self.tally.last_assistant), "fallback")
 
     def _look_at(self, messages: Messages) -> None:
-        """Process the view; if it has only grown, process only the new messages."""
+        """Process the view; if messages were only appended, process only these."""
         grown = grown_from(self._view, messages)
         new = messages[grown:]
         if live_blocks(new) or not grown:
@@ -268,7 +271,10 @@ class StateWriter(msgspec.Struct):
         self._view = messages
 
     def _without_blocks(self, messages: Messages) -> Messages:
-        """Return the view without a provider's own compaction: the messages it replaced are only in the log."""
+        """Return the view without the provider's own compactions.
+
+        The messages that these replaced are only in the log.
+        """
         blocks = live_blocks(messages)
         if not blocks:
             return messages
@@ -278,7 +284,7 @@ class StateWriter(msgspec.Struct):
         return project([*events, *(LogEvent(last, 0.0, ChangeUndone(change_id=change)) for change in undone)]).messages
 
     def _clean(self, raw: dict[str, Any], place: Place) -> dict[str, Any]:
-        """Return the payload with keys hidden outside the conversation, which is replaced by a reference."""
+        """Return the payload with keys hidden, and with a reference in place of the conversation."""
         clean = {key: value if key in _BULKY else _redact_all(value, self.redact) for key, value in raw.items()}
         del clean["conversationHistory"]
         clean.pop(REACHED, None)

@@ -1,4 +1,4 @@
-"""Runs long work in a thread in slices, with a pause after each in which the loop and other threads get the GIL.
+"""Runs long work in a thread in slices, followed by pauses in which the event loop and other threads get the GIL.
 
 Other threads wait for at most one slice; without the pauses, each of their steps would wait for a thread switch (5 ms)
 while the work runs. Awaited work does not sleep: it only offers the GIL.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 SLICE_S, MAX_REST_S = 0.002, 0.02
 AT_LEISURE, AWAITED = 4.0, 0.0
-"""The length of a pause in slices, for background work and for awaited work.
+"""Length of a pause as a multiple of the slice, for background work and for awaited work.
 
 A sleep of 0 only switches to a waiting thread.
 """
@@ -21,11 +21,11 @@ class StandBack:
     """Called between pieces of work; sleeps at the end of a slice."""
 
     def __init__(self, is_awaited: Callable[[], bool] = lambda: False) -> None:
-        """`is_awaited` returns whether a caller is now waiting for the work."""
+        """Begin a slice. `is_awaited` returns whether a caller is currently waiting for the work."""
         self._is_awaited, self._began = is_awaited, time.perf_counter()
 
     def __call__(self) -> None:
-        """Sleep if the slice is over."""
+        """If the slice is over, sleep and begin a new one."""
         worked = time.perf_counter() - self._began
         if worked >= SLICE_S:
             time.sleep(min(MAX_REST_S, worked * (AWAITED if self._is_awaited() else AT_LEISURE)))

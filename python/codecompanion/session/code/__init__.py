@@ -1,1 +1,1 @@
-"""The code of a project: its index, kept in sync with the disk, and search."""
+"""The code of a project: its index, which is kept in sync with the disk, and searches in it."""

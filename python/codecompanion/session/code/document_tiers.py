@@ -27,11 +27,11 @@ from codecompanion.store.code_index.search import ChunkRow, chunks_by_id, find_c
 _COLUMNS = (4.0, 1.0, 1.0)
 """Weights of path, symbol and text (R-231)."""
 _KEYWORDS_ONLY = (0.0, 1.0)
-"""Weights of vectors and text when there is only text (R-234)."""
+"""Weights of vectors and text when there are only text results (R-234)."""
 
 
 class DocumentTiers:
-    """The tiers for one question. If `connection` is None, there is no index and only term counting works."""
+    """The search tiers for one question. If `connection` is None, there is no index and only term counting works."""
 
     def __init__(
         self,

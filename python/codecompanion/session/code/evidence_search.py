@@ -1,6 +1,6 @@
-"""Reads the evidence for a question from a project's index within milliseconds (R-207).
+"""Reads the index's evidence for a question within milliseconds (R-207).
 
-The counts of words are cached, so that the common words of a large project are counted only once.
+Word counts are cached, so that the common words of a large project are counted only once.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def _read(searcher: CodeSearcher, connection: sqlite3.Connection, text: str) -> 
 
 
 def _has_definition(connection: sqlite3.Connection, question: Question) -> bool:
-    """Return whether the project defines a compound name that the question writes like code."""
+    """Return whether the project defines a compound name that is written as code in the question."""
     written = [name for name in question.code_names if _SEVERAL_WORDS.search(name)]
     return bool(written) and bool(find_definitions(connection, written, 1))
 
 
 def _has_file(searcher: CodeSearcher, question: Question) -> bool:
-    """Return whether the project has a file or folder that the question writes as a path."""
+    """Return whether the project has a file or folder that is written as a path in the question."""
     written = tuple(path for path in question.paths if "." in path or "/" in path)
     if not written:
         return False

@@ -1,4 +1,4 @@
-"""Lists the files of a project, again only when one of its folders has changed."""
+"""Lists the files of a project, and lists them again only when one of its folders has changed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from pathlib import Path
 from codecompanion.workspace.project_files import Choice, ListedFiles, list_project_files
 
 _SAME_TIME_NS = 100_000_000
-"""Within this time after a change, another file may be added without changing the folder's modification time."""
+"""Time after a change within which another file may be added without changing the folder's modification time."""
 
 
 class FolderListing:
-    """The files last listed in the folder `root`, and its folders' modification times then. Each call blocks."""
+    """The files of the folder `root` as last listed, and the modification times of its folders at that time.
+
+    Every call blocks.
+    """
 
     def __init__(self, root: Path, choice: Choice) -> None:
         """Create the object without listing anything."""

@@ -1,4 +1,4 @@
-"""Turns locations into search results with their current text, reading each file once (R-236, R-237)."""
+"""Turns locations into search results with their current text, reading each file only once (R-236, R-237)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from codecompanion.session.code.searched_project import SearchedProject
 
 
 class FoundPlaces:
-    """Reads the text of one answer's results."""
+    """Reads the text of the results of one search."""
 
     def __init__(self, project: SearchedProject) -> None:
         self._project = project
         self._lines: dict[str, list[str] | None] = {}
 
     def found(self, place: Place, tier: SearchTier, signals: tuple[tuple[str, float], ...] = ()) -> FoundCode | None:
-        """Return a location with its text, or None if the file is gone or is now too short."""
+        """Return the search result for a location, with its text, or None if the file is gone or too short."""
         if place.path not in self._lines:
             text = self._project.read(place.path)
             self._lines[place.path] = None if text is None else text.split("\n")
@@ -32,7 +32,7 @@ class FoundPlaces:
         )
 
     def common(self, tier: SearchTier, paths: Iterable[str], *, every_manifest: bool) -> Iterator[FoundCode]:
-        """Yield those of the paths that are common project files; see `common_files` (R-236)."""
+        """Yield results for those `paths` that are common project files; see `common_files` (R-236)."""
         for path in common_files(paths, every_manifest=every_manifest):
             text = self._project.read(path)
             if text is not None:

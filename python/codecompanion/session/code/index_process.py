@@ -1,8 +1,8 @@
-"""Runs the worker process that builds an index: at low priority, killable, and ended with the host.
+"""Runs the worker process that builds an index: at low priority, killable, and ended together with the host.
 
-The host writes one line (the job) to its standard input and keeps it open; when that closes, the host is gone and the
-worker ends at once. The worker answers with one line of JSON per batch. Each written batch is durable, so the next
-worker continues where this one stopped.
+The host writes one line (the job) to the worker's standard input and keeps it open; when it closes, the host is gone
+and the worker ends at once. The worker answers with one line of JSON per batch. Each written batch is durable, so the
+next worker continues where this one stopped.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class IndexJob(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """A line from the worker. If `is_finished` and `why` is "", the index is complete."""
+    """A line from the worker. If `is_finished` is true and `why` is "", the index is complete."""
 
     done: int = 0
     total: int = 0
@@ -50,7 +50,7 @@ OnProgress = Callable[[Literal["building", "ready", "unusable"], int, int, str],
 
 
 class WorkerProcess:
-    """Runs at most one worker at a time. `module` is the program it runs; the job is a line of JSON."""
+    """Runs at most one worker at a time. `module` is the program that it runs; the job is a line of JSON."""
 
     def __init__(self, on_progress: OnProgress, module: str = "codecompanion.engine.index_worker") -> None:
         self._on_progress, self._module = on_progress, module
@@ -65,7 +65,7 @@ class WorkerProcess:
         return self._following is not None and not self._following.done()
 
     async def start(self, job: msgspec.Struct) -> str:
-        """Start the job, replacing a running one; return why that failed, or "" if it is running."""
+        """Start a job, replacing any running one; return why it could not be started, or "" if it is running."""
         await self.stop()
         try:
             self._process = await start_worker(self._module, job)
@@ -75,7 +75,7 @@ class WorkerProcess:
         return ""
 
     async def wait(self) -> None:
-        """Wait for the worker to end; return at once if it is not running."""
+        """Wait for the worker to end; return at once if none is running."""
         if self._following is not None:
             await asyncio.shield(self._following)
 
@@ -115,7 +115,7 @@ class WorkerProcess:
 
 
 async def start_worker(module: str, first: msgspec.Struct) -> asyncio.subprocess.Process:
-    """Start one of our modules in a separate process, and write its first line to it; raises `OSError`."""
+    """Start one of our modules in a separate process and write the first line of its input; raises `OSError`."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", module),
         stdin=asyncio.subprocess.PIPE,

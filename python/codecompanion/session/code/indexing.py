@@ -1,6 +1,6 @@
-"""Builds an index from files: reads and parses them, cuts them into chunks and writes these.
+"""Builds an index from files: reads and parses them, splits them into chunks and writes the chunks.
 
-`build` updates the whole index from the disk; it continues where an earlier one was stopped. It runs in a separate
+`build` updates the whole index from the disk; it continues where an earlier build was stopped. It runs in a separate
 process or from the command line, never in the host. `index_file` and `index_text` process a single file.
 """
 
@@ -36,7 +36,9 @@ from codecompanion.workspace.syntax.languages import language_of
 from codecompanion.workspace.syntax.parse import parse
 
 LOOK_AGAIN = 0
-"""`mtime_ns` stored for a file that has just changed: another change could have the same time, so it is read again."""
+"""`mtime_ns` stored for a file that has just changed; the file is read again, because another change could have the
+same time.
+"""
 _SAME_TIME_NS = 100_000_000
 _BATCH_BYTES = 1_500_000
 _BATCH_FILES = 200
@@ -46,7 +48,10 @@ Report = Callable[[int, int], None]
 
 
 class Built(msgspec.Struct, frozen=True):
-    """The result of a build: files written, removed, and left out by name (by reason); `is_busy`: another build ran."""
+    """The result of a build: files written, files removed, and files left out by name (with reasons).
+
+    `is_busy`: another build was running.
+    """
 
     written: int = 0
     removed: int = 0
@@ -56,7 +61,7 @@ class Built(msgspec.Struct, frozen=True):
 
 
 def index_file(root: Path, path: str, choice: Choice, now_ns: int) -> IndexedFile | None:
-    """Return a file from disk in its indexed form, or None if it is gone."""
+    """Return the indexed form of a file on disk, or None if the file is gone."""
     read = read_project_file(root, path, choice)
     if read.why_not in ("gone", "not a regular file"):
         return None
@@ -65,7 +70,7 @@ def index_file(root: Path, path: str, choice: Choice, now_ns: int) -> IndexedFil
 
 
 def index_text(path: str, text: str) -> IndexedFile:
-    """Return the text of an unsaved buffer in indexed form, to replace that of its file."""
+    """Return the indexed form of an unsaved buffer's text, which replaces that of its file."""
     content = text.encode("utf-8", "surrogateescape" if _is_of_bytes(text) else "replace")
     shown = shareable(FileText(content, why_not=why_no_text(content)), path)
     indexed = _indexed(path, shown.content, FROM_BUFFER, len(content), shown.why_not)
@@ -142,10 +147,10 @@ def build(
     report: Report = lambda done, total: None,
     is_rebuild: bool = False,
 ) -> Built:
-    """Update the index at `path` from the folder `root`. Blocks, for seconds if there is much to do.
+    """Update the index at `path` from the folder `root`. Blocks, possibly for several seconds.
 
     Raises:
-        StoreUnavailable: the index cannot be written; says why.
+        StoreUnavailable: the index cannot be written; the message says why.
     """
     with building(path) as is_ours:
         if not is_ours:

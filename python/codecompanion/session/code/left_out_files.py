@@ -1,4 +1,4 @@
-"""Reports the files of a project that are not searched in one sentence: no file is left out silently."""
+"""Reports, in one sentence, the files of a project that are not searched, so that no file is left out silently."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _WHYS = {
     "binary": "binary",
     "hidden": "hidden",
 }
-"""Reasons and how they are shown, the surprising ones first."""
+"""Reasons and the words shown for them, the most surprising first."""
 _WITHOUT_NAMES = ("binary", "hidden")
 
 
 def left_out_files(by_name: Mapping[str, LeftOut], by_content: Iterable[tuple[str, str]]) -> dict[str, LeftOut]:
-    """Return the files left out, by reason; `by_content`, (path, reason) of files left out after reading, is first."""
+    """Return the files left out, by reason; files left out after reading (`by_content`: path and reason) come first."""
     found: dict[str, LeftOut] = {}
     for path, why in by_content:
         reason, _, secret = why.partition(": ")
@@ -47,7 +47,7 @@ def left_out_sentence(found: Mapping[str, LeftOut]) -> str:
 
 
 def _names(one: LeftOut) -> str:
-    """Return the names in brackets; invalid bytes are escaped."""
+    """Return the names in parentheses, with invalid bytes escaped."""
     names = [os.fsencode(name).decode("utf-8", "backslashreplace") for name in one.names]
     has_more = one.count > len(names) and not all(name.endswith("/") for name in one.names)
     return f" ({', '.join(names)}{', …' if has_more else ''})"

@@ -24,7 +24,8 @@ _EXACT, _LINE = 1.0, 0.5
 def look_up(searcher: CodeSearcher, query: str, kind: Kind, below: str, limit: int) -> SearchOutcome:
     """Return at most `limit` locations below the path `below` for a question, a name or a string. Blocks.
 
-    A name without a definition is searched for as a question, so that a small misspelling still finds something.
+    If a name has no definition, it is searched for as a question, so that a slightly misspelled name still yields
+    results.
     """
     options = SearchOptions(top_k=limit, below=below, with_common=kind == "any", beside_hits=False)
     if kind == "any":
@@ -83,7 +84,7 @@ def _lines(
     below: str,
     limit: int,
 ) -> tuple[FoundCode, ...]:
-    """Return the matching lines in files that contain the words, at most twenty per file."""
+    """Return the matching lines of files that contain `words`, at most twenty per file."""
     every = sorted(path for path in searcher.words.all_paths() if is_below(path, below))
     paths = searcher.project.files_with([words.strip().lower()], every)[:MAX_FILES_READ]
     found = list[FoundCode]()
@@ -122,5 +123,5 @@ def _holds_text(query: str) -> Callable[[str], bool]:
 
 
 def _names(query: str) -> list[str]:
-    """Return the names in `Class.method` or `a_function`, last first, because the last is the one asked for."""
+    """Return the names in `Class.method` or `a_function`, last name first, because it is the one asked for."""
     return list(dict.fromkeys(reversed(_NAME.findall(query))))

@@ -1,9 +1,9 @@
 """The host's index of one project: updated from disk when it is used, and usable while it is being built.
 
-`refresh` compares the index with the disk by stat, replaces files by their unsaved buffers, and writes small changes
-itself. Large changes are left to a separate process (`worker`); until it has finished, outdated files are listed, so
-that they can be searched as text. Nothing here blocks the loop, and an unusable index raises no errors: `state` gives
-the reason, and every file is listed as not indexed.
+`refresh` compares the index with the disk by `stat`, indexes unsaved buffers in place of their files, and writes small
+changes itself. Large changes are left to a separate process (`worker`); until it has finished, outdated files are
+listed, so that they can be searched as text. Nothing here blocks the event loop, and an unusable index raises no
+errors: `state` gives the reason, and every file is listed as not indexed.
 """
 
 from __future__ import annotations
@@ -50,17 +50,19 @@ _log = logging.getLogger(__name__)
 
 MAX_OWN_FILES = 25
 MAX_OWN_BYTES = 400_000
-"""Maximum bytes of changes that the host writes itself; the worker writes larger changes."""
+"""Maximum size in bytes of changes that the host writes itself; larger changes are written by the worker."""
 MAX_COMPARED = 20_000
-"""Maximum files the host compares; in larger projects the worker does, and the host checks only reported changes."""
+"""Maximum number of files that the host compares; in larger projects the worker compares them, and the host checks only
+reported changes.
+"""
 COMPARE_AGAIN_S = 15.0
 FAILED_AGAIN_S = 60.0
-"""How long no question starts a worker after a failed one, because a full disk stays full."""
+"""Seconds after a failed worker in which questions do not start another one, because a full disk stays full."""
 WRITE_PATIENCE_S = 0.2
-"""How long a question waits to write files just saved while a worker writes a batch."""
+"""Seconds that a question waits to write newly saved files while a worker writes a batch."""
 TEXT_SEARCH_S = 5.0
 MAX_READ_FILES = 50
-"""Maximum files searched in this process; more are searched by an external program."""
+"""Maximum number of files searched in this process; larger numbers are searched by an external program."""
 
 Phase = Literal["absent", "building", "ready", "unusable"]
 
@@ -75,9 +77,11 @@ class IndexState(msgspec.Struct, frozen=True):
 
 
 class Freshness(msgspec.Struct, frozen=True):
-    """How up to date the index is. `pending`: files whose content it does not have yet, to be searched as text.
+    """How up to date the index is.
 
-    If not `is_complete`, it was never finished.
+    `pending`: files to be searched as text, because the index lacks their current content.
+
+    If not `is_complete`, the index was never finished.
     """
 
     is_complete: bool = False
@@ -86,7 +90,7 @@ class Freshness(msgspec.Struct, frozen=True):
 
 
 class ProjectIndex:
-    """The index of the folder `root`. Call it on the engine's loop; the work runs in threads."""
+    """The index of the folder `root`. Call it on the engine's event loop; the work runs in threads."""
 
     def __init__(
         self,
@@ -95,7 +99,10 @@ class ProjectIndex:
         choice: Choice | None = None,
         on_change: Callable[[IndexState], None] = lambda state: None,
     ) -> None:
-        """Create the index object, reading nothing. `on_change` is called on the loop whenever `state` changes."""
+        """Create the index object without reading anything.
+
+        `on_change` is called on the event loop whenever `state` changes.
+        """
         self.root = Path(os.path.realpath(root))
         self.choice = choice or Choice()
         self.path = index_path(cache_dir, self.root)
@@ -116,9 +123,9 @@ class ProjectIndex:
     # ---- called by searches
 
     async def refresh(self, unsaved: Mapping[str, str] | None = None) -> Freshness:
-        """Update the index from the disk and from unsaved buffers (path → text), as far as this is quick.
+        """Update the index from the disk and from unsaved buffers (path → text), as far as this is fast.
 
-        Starts the worker for the rest.
+        The worker is started for the rest.
         """
         if not is_project(self.root):
             self._set(IndexState("unusable", why=NOT_INDEXED.format(root=self.root)))
@@ -140,13 +147,13 @@ class ProjectIndex:
         return freshness
 
     def mark_changed(self, path: str) -> None:
-        """Note that the editor has written or removed a file (relative to the root), so that it is checked first."""
+        """Note that the editor wrote or removed a file (relative to the root), so that it is checked first."""
         self._told.add(path)
 
     # ---- read by searches; each blocks
 
     def read_text(self, path: str) -> str | None:
-        """Return the text of a file as the user sees it: from its unsaved buffer, else from disk."""
+        """Return the text of a file as the user sees it: from its unsaved buffer, otherwise from disk."""
         if path in self._unsaved:
             text, why = without_secrets(self._unsaved[path], path)
             return None if why else text
@@ -154,7 +161,7 @@ class ProjectIndex:
         return None if read.why_not else decode(read.content).text
 
     def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
-        """Return the `paths` that contain one of the words, ignoring case."""
+        """Return those of the `paths` whose files contain one of the words, ignoring case."""
         lowered = [word.lower() for word in words]
         read = set(paths) if len(paths) <= MAX_READ_FILES else {path for path in paths if path in self._unsaved}
         found = set[str]()
@@ -185,14 +192,14 @@ class ProjectIndex:
         return self.state
 
     async def counts(self) -> IndexCounts:
-        """Return the index's counts, all 0 without an index."""
+        """Return the index's counts; all are 0 if there is no index."""
         try:
             return await asyncio.to_thread(self.reader.counts)
         except (StoreError, OSError):
             return IndexCounts()
 
     async def left_out(self) -> dict[str, LeftOut]:
-        """Return the files that are not searched, by reason: left out by name or by content."""
+        """Return the files that are not searched, by reason; they were left out by name or by content."""
         async with self._refreshing:
             try:
                 return await asyncio.to_thread(self._left_out)
@@ -201,7 +208,7 @@ class ProjectIndex:
                 return {}
 
     async def close(self) -> None:
-        """Stop the worker and close the file; batches already written stay."""
+        """Stop the worker and close the index file; batches already written are kept."""
         await self._worker.stop()
         await asyncio.to_thread(self.reader.close)
 
@@ -231,7 +238,10 @@ class ProjectIndex:
         return left_out_files(self._listing.files().left_out_by_name, by_content)
 
     def _try_to_write(self, difference: Difference, buffers: Mapping[str, str]) -> int | None:
-        """Return the number of files written, or None if a worker or another Neovim is writing, or the disk is full."""
+        """Write the changes.
+
+        Return the number of files written, or None if a worker or another Neovim is writing, or the disk is full.
+        """
         try:
             return self._write(difference, buffers)
         except IndexUnusable:
@@ -258,7 +268,10 @@ class ProjectIndex:
             return {}
 
     def _difference(self, known: Mapping[str, tuple[int, int]]) -> tuple[Difference, bool]:
-        """Return the differences between index and disk, without unsaved files; and whether only some were checked."""
+        """Return the differences between index and disk, and whether the worker must compare the rest.
+
+        Files with unsaved changes are ignored.
+        """
         told, self._told = self._told, set()
         if self._is_large(known):
             there = {path: known[path] for path in {*told, *self._unsaved} if path in known}
@@ -286,7 +299,7 @@ class ProjectIndex:
             return ()
 
     def _changed_buffers(self, known: Mapping[str, tuple[int, int]]) -> dict[str, str]:
-        """Return the unsaved content that is not in the index."""
+        """Return path → text for unsaved buffers whose text is not in the index."""
         found = {}
         for path, text in self._unsaved.items():
             if path not in known and (self.root / path).exists():

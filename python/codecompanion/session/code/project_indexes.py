@@ -1,6 +1,6 @@
 """The indexes of the projects open in the editor: one per folder, created on first use.
 
-Importing this module is cheap: the modules for an index are imported when the first index is created.
+Importing this module is cheap: the modules that an index needs are imported when the first index is created.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_OPEN = 4
 
 
 class ProjectIndexes:
-    """All indexes of a host. Use it on the engine's loop."""
+    """All indexes of a host. Use it on the engine's event loop."""
 
     def __init__(self, cache_dir: Path, emit: Callable[[Event], None]) -> None:
         """Create the object without reading anything. `emit` receives the progress of index builds."""

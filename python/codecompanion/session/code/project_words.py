@@ -1,6 +1,6 @@
-"""The state a searcher keeps between questions: words of paths and commits, and the reference graph.
+"""State that a searcher keeps between questions: the words of paths and commits, and the reference graph.
 
-It follows the index: files are added and removed individually, and the graph is reread.
+It follows the index: files are added and removed individually, and the graph is read again.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from codecompanion.workspace.git_edits import Edits
 from codecompanion.workspace.git_history import Commit
 
 _MAX_FILES_OF_A_SUBJECT = 10
-"""Maximum files of a commit whose subject is used: that of a larger commit says little about each file."""
+"""Maximum number of files in a commit whose subject is used; the subject of a larger commit says little about each
+file.
+"""
 _MAX_FILES_OF_A_LIKE_COMMIT = 20
 _RECENT = 10.0
 """Number of commits after which the recency of a change is halved."""
 
 
 class ProjectWords:
-    """The words of one project. `paths`: file id → path, as of the last seen state of the index.
+    """The words of one project. `paths`: file id → path, as of the last state of the index that was read.
 
-    `file_names`: names of files without their extensions, in lower case.
+    `file_names`: file names without extensions, in lower case.
     """
 
     def __init__(self) -> None:
@@ -57,21 +59,21 @@ class ProjectWords:
             self._put_paths()
 
     def forget_index(self) -> None:
-        """Drop everything from the index, because there is none now."""
+        """Drop all words that came from the index, because there is no index now."""
         self._state, self.paths, self.ids = None, {}, {}
         self._graph.clear()
         self.word_counts.clear()
         self._put_paths()
 
     def follow_listing(self, not_indexed: Iterable[str]) -> None:
-        """Update the files that are not in the index."""
+        """Update the set of files that are not in the index."""
         names = frozenset(not_indexed)
         if names != self._not_indexed:
             self._not_indexed = names
             self._put_paths()
 
     def follow_history(self, commits: Iterable[Commit], edits: Iterable[Edits] = ()) -> None:
-        """Index the words of commit subjects and changed lines, newest commit first."""
+        """Index the words of commit subjects, and the changed lines, newest commit first."""
         words: dict[str, Counter[str]] = defaultdict(Counter)
         recency: dict[str, float] = {}
         telling = list[tuple[list[str], tuple[str, ...]]]()
@@ -96,7 +98,7 @@ class ProjectWords:
         return self.path_words.paths()
 
     def edges(self, connection: sqlite3.Connection, paths: Iterable[str]) -> dict[str, dict[str, float]]:
-        """Return {using file: {defining file: strength}} between these files and all others."""
+        """Return {using file: {defining file: strength}} for all edges between these files and any others."""
         files = [self.ids[path] for path in paths if path in self.ids]
         found: dict[str, dict[str, float]] = defaultdict(dict)
         for (user, definer), weight in self._graph.edges_of(connection, files).items():

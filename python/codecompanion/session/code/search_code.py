@@ -1,6 +1,6 @@
-"""`search_code` finds the code of a project that a question is about (R-227 … R-238).
+"""`search_code` finds the code of a project that is relevant to a question (R-227 … R-238).
 
-The index is updated first, as far as this is quick; files that are not in it yet are searched as text. The search runs
+The index is updated first, as far as this is fast; files that are not in it yet are searched as text. The search runs
 in a thread; a searcher's state lives as long as the project's index.
 """
 
@@ -28,7 +28,7 @@ from codecompanion.workspace.git_history import Commit, read_head, recent_commit
 
 
 class _IndexedProject:
-    """Adapts a `ProjectIndex` to the searcher's `SearchedProject` interface."""
+    """Adapts a `ProjectIndex` to the `SearchedProject` interface that the searcher uses."""
 
     def __init__(self, index: ProjectIndex) -> None:
         # The searcher lives as long as the index, so it must not keep the index alive.
@@ -47,7 +47,7 @@ class _IndexedProject:
         return self.freshness.pending
 
     def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
-        """Return the `paths` that contain one of the words, ignoring case."""
+        """Return those of the `paths` whose files contain one of the words, ignoring case."""
         index = self._index()
         return index.files_with(words, paths) if index is not None else []
 
@@ -56,11 +56,11 @@ class _IndexedProject:
         return read_head(self.root)
 
     def commits(self) -> Sequence[Commit]:
-        """Return the last commits."""
+        """Return the most recent commits."""
         return recent_commits(self.root)
 
     def edits(self) -> Sequence[Edits]:
-        """Return the lines that the last commits changed."""
+        """Return the lines changed by the most recent commits."""
         return recent_edits(self.root)
 
 
@@ -74,10 +74,10 @@ async def search_code(
     vectors: ChunkVectors | None = None,
     unsaved: Mapping[str, str] | None = None,
 ) -> SearchOutcome:
-    """Return the locations in a project that a question is about, best first.
+    """Return the locations in a project that are relevant to a question, best first.
 
-    `unsaved`: path → text of buffers that differ from their files. An unusable index, git or vectors raise no errors:
-    `SearchOutcome.not_used` lists missing sources.
+    `unsaved`: path → text of buffers that differ from their files. If the index, git or vectors are unusable, no error
+    is raised: `SearchOutcome.not_used` lists the missing sources.
     """
     started = time.perf_counter()
     searcher = await _searcher(index, unsaved)
@@ -98,7 +98,7 @@ async def evidence_of(index: ProjectIndex, question: str, unsaved: Mapping[str, 
 async def look_up_code(
     index: ProjectIndex, query: str, kind: Kind, below: str, limit: int, unsaved: Mapping[str, str] | None = None
 ) -> SearchOutcome:
-    """Return at most `limit` locations for a name, a string or a question below the path `below` ("" = everywhere)."""
+    """Return at most `limit` locations below the path `below` ("" = everywhere) for a name, a string or a question."""
     searcher = await _searcher(index, unsaved)
     return await asyncio.to_thread(look_up, searcher, query, kind, below, limit)
 

@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     from codecompanion.settings_sections import HybridSettings
 
 NearestChunks = Callable[[int], Mapping[int, float]]
-"""`(limit)` → {chunk id: cosine similarity to the question} of the nearest chunks. If it raises, words are used."""
+"""`(limit)` → {chunk id: cosine similarity to the question} for the nearest chunks. If it raises, words are used
+instead.
+"""
 
 
 class ChunkVectors(Protocol):
     """The vectors of indexed code, such as `session.vectors.question_vector.QuestionVectors`."""
 
     async def nearest(self, index: ProjectIndex, question: str) -> NearestChunks:
-        """Return the function that finds the chunks nearest to a question.
+        """Return a function that finds the chunks nearest to a question.
 
         No error is raised if vectors are missing.
         """
@@ -42,11 +44,13 @@ MAX_TOP_K = 50
 
 
 class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of one search. `below`: only files below this path, "" = all. `per_file`: ranked results per file.
+    """Options of one search.
 
-    `in_play`: files the user has open, has mentioned or just edited. `hybrid`: the document's weights, decay and
-    diversity. `most`: maximum number of results, common files included. `with_common`: append common project files if
-    the question is broad (`is_broad` = the caller knows that it is) or nothing is found; `beside_hits`: append them
+    `below`: only files below this path, "" = all. `per_file`: maximum number of ranked results per file.
+
+    `in_play`: files that the user has open, has mentioned or has just edited. `hybrid`: the document's weights, decay
+    and diversity. `most`: maximum number of results, including common files. `with_common`: append common project files
+    if the question is broad (`is_broad` = the caller knows that it is) or nothing is found; `beside_hits`: append them
     even if the question's own words have hits; `every_manifest`: include manifests that the document does not name.
     """
 

@@ -1,4 +1,4 @@
-"""The project interface for searches: the index, files not in it yet, and the current text of files."""
+"""The interface of a project for searches: its index, the files not in it yet, and the current text of files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SearchedProject(Protocol):
 
     @property
     def reader(self) -> IndexReader:
-        """Return the index; it may not exist."""
+        """Return the reader of the index, which may not exist yet."""
         ...
 
     def read(self, path: str) -> str | None:
@@ -33,7 +33,7 @@ class SearchedProject(Protocol):
         ...
 
     def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
-        """Return the `paths` that contain one of the words, ignoring case, as ripgrep or git finds them."""
+        """Return the `paths` whose files contain one of the words, ignoring case, as found by ripgrep or git."""
         ...
 
     def head(self) -> str:
@@ -41,9 +41,9 @@ class SearchedProject(Protocol):
         ...
 
     def commits(self) -> Sequence[Commit]:
-        """Return the last commits, newest first."""
+        """Return the most recent commits, newest first."""
         ...
 
     def edits(self) -> Sequence[Edits]:
-        """Return the lines that the last commits changed, newest commit first."""
+        """Return the lines changed by the most recent commits, newest commit first."""
         ...

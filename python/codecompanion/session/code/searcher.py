@@ -1,7 +1,7 @@
-"""Searches one project: reads the index, ranks the results, fetches their text (R-227 … R-238).
+"""Searches one project: reads the index, ranks the results, and fetches their text (R-227 … R-238).
 
-Works with the available sources: a full, partial or missing index, with or without git and vectors. Text is read from
-the file, or from the unsaved buffer, at the time of the answer.
+The search works with the sources available: a complete, partial or missing index, with or without git and vectors. Text
+is read from the file, or from its unsaved buffer, at the time of the search.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ MAX_NEAREST = 400
 """Number of nearest chunks requested from the vector search."""
 MAX_DEFINING_FILES = 2
 MAX_PLACES = 300
-"""Maximum locations whose text is read; more than fit into the largest budget (R-244)."""
+"""Maximum number of locations whose text is read; more than fit into the largest budget (R-244)."""
 _FIRST_LINES = 40
 _WITHOUT_WORDS = 0.1
 """The weight of a file's beginning, relative to locations that contain words of the question."""
 
 
 class CodeSearcher:
-    """Searches one project; its state between questions follows the index and HEAD."""
+    """Searches one project; the state it keeps between questions follows the index and HEAD."""
 
     def __init__(self, project: SearchedProject, weights: Ranking | None = None) -> None:
         self.project = project
@@ -115,9 +115,9 @@ class CodeSearcher:
         return lambda word: rarity(counts.chunks_with(connection, word), chunks)
 
     def names_here(self, connection: sqlite3.Connection | None, text: str) -> frozenset[str]:
-        """Return words of a question that would be ignored, but are names of files or definitions here.
+        """Return otherwise ignored words of a question that name files or definitions in this project.
 
-        A name that many files define is excluded: it is as vague as the word.
+        A name that many files define is excluded, because it is as vague as the plain word.
         """
         asking = asking_words(text)
         found = self.words.file_names.intersection(asking)
@@ -135,7 +135,7 @@ class CodeSearcher:
         options: SearchOptions,
         nearest: NearestChunks | None,
     ) -> Evidence:
-        """Return all evidence for a question; fitting the weights uses it too."""
+        """Return all evidence for a question; also used to fit the weights."""
         self._follow_history()
         path_words = self.words.path_words
         indexed = self._chunk_hits(connection, question, options, nearest) if connection else ()
@@ -166,10 +166,10 @@ class CodeSearcher:
 
     @contextlib.contextmanager
     def opened(self, not_used: list[str], *, with_index: bool = True) -> Iterator[sqlite3.Connection | None]:
-        """Yield the index, or None if it cannot be read; the reason is added to `not_used`.
+        """Yield the index connection, or None if the index cannot be read; the reason is added to `not_used`.
 
         Raises:
-            StoreUnavailable: the block read a damaged part of the index.
+            StoreUnavailable: the `with` block read a damaged part of the index.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._lock)
@@ -199,7 +199,7 @@ class CodeSearcher:
         nearest: NearestChunks | None,
         not_used: list[str],
     ) -> tuple[SearchTier, tuple[FoundCode, ...]]:
-        """Return the results of all signals, and the document's best tier among them (R-238)."""
+        """Return the results ranked by all signals, and the best of the document's tiers used for them (R-238)."""
         question = read_question(text, self.names_here(connection, text))
         if not question.words and not question.names:
             return "terms", ()
@@ -317,7 +317,7 @@ class CodeSearcher:
         }
 
     def _follow_history(self) -> None:
-        """Read the last commits if HEAD has moved; HEAD is checked at most once every few seconds."""
+        """Read the most recent commits if HEAD has moved; HEAD is checked at most once every few seconds."""
         if time.monotonic() - self._head_read < HISTORY_CHECKED_EVERY_S:
             return
         head = self.project.head()
@@ -329,7 +329,7 @@ class CodeSearcher:
     def _edited_chunks(
         self, connection: sqlite3.Connection, files: Sequence[RankedFile], evidence: Evidence
     ) -> Iterator[ChunkHit]:
-        """Yield chunks of the files that contain no word of the question but were changed by similar recent commits."""
+        """Yield chunks of files that lack the question's words but were changed by recent, similar commits."""
         known = {hit.chunk for hit in evidence.chunks}
         for path in (ranked.path for ranked in files if evidence.edits.get(ranked.path)):
             runs = evidence.edits[path]

@@ -1,6 +1,6 @@
 """Searches files that are not in the index yet as text: counts words, and returns the lines around them.
 
-The results look like index hits, so that both can be ranked together and a partial index is usable.
+The results have the same form as index hits, so that both can be ranked together and a partial index is usable.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _WORD = regex(r"[^\W_]+")
 
 
 FilesWith = Callable[[Collection[str], Sequence[str]], Sequence[str]]
-"""Returns the files that contain one of the words."""
+"""A function that returns the paths of files that contain one of the words."""
 
 
 class TextHit(msgspec.Struct, frozen=True):
-    """The best lines of a file; `words`: how often each word of the question occurs in the file."""
+    """The best lines of a file. `words`: how often each word of the question occurs in the file."""
 
     path: str
     start: int
@@ -37,9 +37,9 @@ class TextHit(msgspec.Struct, frozen=True):
 
 
 def richest_first(words: Sequence[str], paths: Sequence[str], files_with: FilesWith) -> Sequence[str]:
-    """Return at most `MAX_FILES` paths, those of files with the most of the words first.
+    """Return at most `MAX_FILES` paths, files that contain the most of the words first.
 
-    If there are no more than `MAX_FILES`, all are returned in their order, without a search.
+    If there are no more than `MAX_FILES` paths, all are returned in their original order, without a search.
     """
     if len(paths) <= MAX_FILES:
         return paths
@@ -50,9 +50,9 @@ def richest_first(words: Sequence[str], paths: Sequence[str], files_with: FilesW
 def search_texts(
     words: Sequence[str], paths: Sequence[str], read: Callable[[str], str | None], names: Sequence[str] = ()
 ) -> list[TextHit]:
-    """Return the files of `paths` that contain one of the words (lower case), best first.
+    """Return a hit for each file in `paths` that contains one of the words (lower case), best first.
 
-    `names` of code count as additional words, but match only as a whole: `f_4` is not in `f_44`.
+    `names` of code count as additional words, but match only as a whole: `f_4` does not match in `f_44`.
     """
     whole = [re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE) for name in names]
     found = ((path, text) for path in paths[:MAX_FILES] if (text := read(path)) is not None)
@@ -77,7 +77,7 @@ def _hit(path: str, text: str, words: Sequence[str], names: Sequence[re.Pattern[
 
 
 def _scored(hit: TextHit, hits: Sequence[TextHit]) -> TextHit:
-    """Return the hit with a score like BM25: rare words count more, and each repetition counts less."""
+    """Return the hit with a BM25-like score: rare words count more, and each repetition counts less."""
     score = 0.0
     for place, count in enumerate(hit.words):
         with_it = sum(bool(other.words[place]) for other in hits)

@@ -1,1 +1,1 @@
-"""Gathered code as a message of a chat, and the requests for code in a message."""
+"""Gathered code as a message in a chat, and requests for code in messages."""

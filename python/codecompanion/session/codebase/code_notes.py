@@ -16,9 +16,9 @@ _NO_KEYWORDS = "question did not look project-related"
 
 
 def why_no_code(text: str, gathered: Gathered, asked_in: Path | None, *, is_project: bool) -> tuple[str, ...]:
-    """Return a note on why a message got no code, or nothing if none is expected.
+    """Return a note on why a message got no code, or () if no code is expected.
 
-    `asked_in`: the folder where code was requested, None = the policy gathers automatically.
+    `asked_in`: the folder for which code was requested, None = the policy gathers automatically.
     """
     if asked_in is not None:
         return (f"No code · {_why_nothing(gathered, asked_in, is_project)} · why: /context",)

@@ -1,6 +1,6 @@
-"""Reads the requests for code in a message, and the parts that were not understood (R-213).
+"""Reads the requests for code in a message, and reports mentions that could not be interpreted (R-213).
 
-Most messages have none; for these, nothing is imported.
+Most messages have no such requests; nothing is imported for them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAIN_TEXTS = (".html", ".css", ".json", ".toml", ".txt", ".yaml", ".yml", ".xm
 
 
 class CodeRequest(msgspec.Struct, frozen=True):
-    """The mentions of a message, whether code must be gathered for it, and sentences about parts not understood."""
+    """The mentions in a message, whether to gather code for it, and sentences about mentions not understood."""
 
     mentions: Mentions
     is_wanted: bool
@@ -39,9 +39,9 @@ async def code_request_of(
     always: bool,
     written: Collection[str] = (),
 ) -> CodeRequest | None:
-    """Return the code request of a message, or None if there is none and no code is gathered automatically.
+    """Return the code request of a message, or None if it contains none and no code is gathered automatically.
 
-    `enabled` and `always` are as in `wants_code`. `written`: the mentions that the editor handles and has sent.
+    For `enabled` and `always`, see `wants_code`. `written`: the mentions that the editor handles and has sent.
     """
     has_signs = "@" in text or "#" in text
     if not has_signs and (enabled is False or (enabled == "auto" and not always)):
@@ -82,7 +82,7 @@ def _folders(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _beyond(mentions: Mentions) -> tuple[str, ...]:
-    """Return a sentence about the ignored names beyond the limit."""
+    """Return a sentence about the names that are ignored because they exceed the limit."""
     from codecompanion.retrieval.mentions import MAX_FILES
 
     more = mentions.beyond
@@ -103,7 +103,7 @@ def _missing(names: tuple[str, ...], root: Path) -> tuple[str, ...]:
 
 
 def _is_meant_as_file(name: str) -> bool:
-    """Return whether a name ends like a project file, unlike a decorator, a package or a person."""
+    """Return whether a name ends like that of a project file, unlike a decorator, a package or a person."""
     from codecompanion.workspace.syntax.languages import language_of
 
     last = name.rpartition("/")[2]

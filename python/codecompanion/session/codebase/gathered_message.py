@@ -1,4 +1,4 @@
-"""Gathered code as a message of the chat, as a log event, and as an event for the editor (R-253, R-268)."""
+"""Gathered code as a message in the chat, as a log event, and as an event for the editor (R-253, R-268)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from codecompanion.session.codebase.shown_code import body_of_gathered, title_of
 from codecompanion.wire.events import CodeGathered
 
 _MAX_DROPPED = 100
-"""Maximum number of dropped pieces in the log."""
+"""Maximum number of dropped snippets in the log."""
 
 
 def gathered_message(gathered: Gathered, message_id: str) -> Message | None:
-    """Return the message to send before its question, or None if there is no code to show (R-202)."""
+    """Return the message with the gathered code, sent before its question, or None without code (R-202)."""
     if not gathered.text.strip():
         return None
     return Message(
@@ -34,7 +34,7 @@ def gathered_message(gathered: Gathered, message_id: str) -> Message | None:
 
 
 def _references(gathered: Gathered) -> tuple[Reference, ...]:
-    """Return the sentence about code still above, if any, with the text that replaces it once that code is removed."""
+    """Return the reference to code still above, if any: its sentence, and its replacement once the code is gone."""
     chosen = gathered.selection
     named = name_seen(chosen.above)
     if not named or not chosen.above_ids or named not in gathered.text:
@@ -44,7 +44,7 @@ def _references(gathered: Gathered) -> tuple[Reference, ...]:
 
 
 def _pieces(gathered: Gathered) -> tuple[GatheredPiece, ...]:
-    """Return the pieces sent, best first, cut ones with the file's line count; then those still above."""
+    """Return the snippets sent, best first, with the file's line count if truncated, followed by those still above."""
     lines: dict[str, int] = {}
     for whole in gathered.found:
         lines[whole.path] = max(lines.get(whole.path, 0), whole.end)
@@ -105,7 +105,7 @@ def _dropped(one: Dropped) -> dict[str, Any]:
 
 
 def told(chat_id: str, message: Message, tokens: int, duration_ms: int) -> CodeGathered:
-    """Return the event to the editor about a gathered message; `tokens` is the meter's count."""
+    """Return the event that tells the editor about a gathered message; `tokens` is the meter's count."""
     return CodeGathered(
         chat=chat_id,
         message_id=message.id,

@@ -19,13 +19,14 @@ from codecompanion.model.messages import Message
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A question, and the facts available when it is asked.
 
-    `root`: the project. `files`: the names the user wrote with `@` (R-213), restricted to `lines` if given; `active`:
-    the file the user works in, "" = none (R-214); `cursor`: the line there. `max_tokens`: the maximum size of the code
-    (R-245), whatever the budget of `model` is; named files may use all of it. `is_asked`: the user asked for code, so
-    the question is not classified. `only_files`: `root` is not a project, and only the named files are read. `unsaved`:
-    the contents of changed buffers, by absolute path. `left_out` and `pinned`: pieces to exclude from and include in
-    the result. `seen`: messages of gathered code that the model sees unchanged; code in them is not sent again.
-    `pipeline`: the pipeline that finds and chooses the code, "" = as configured.
+    `root`: the project. `files`: the names that the user wrote with `@` (R-213), restricted to `lines` if given;
+    `active`: the file that the user is working in, "" = none (R-214); `cursor`: the line in that file. `max_tokens`:
+    the maximum size of the code (R-245), whatever the budget of `model` is; named files may use all of it. `is_asked`:
+    the user asked for code, so the question is not classified. `only_files`: `root` is not a project, and only the
+    named files are read. `unsaved`: the contents of changed buffers, by absolute path. `left_out` and `pinned`:
+    snippets to exclude from the result and to include in it. `seen`: messages with gathered code that the model sees
+    unchanged; code in them is not sent again. `pipeline`: the pipeline that finds and selects the code, "" = as
+    configured.
     """
 
     text: str
@@ -51,7 +52,7 @@ class Gatherer(Protocol):
     """Gathers code for chats."""
 
     async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
-        """Return the gathered code; on cancellation all work stops. `tell` receives short descriptions of slow steps.
+        """Return the gathered code; on cancellation, all work stops. `tell` receives short descriptions of slow steps.
 
-        The result lists failed parts (R-202, R-203).
+        The result lists the parts that failed (R-202, R-203).
         """

@@ -1,4 +1,4 @@
-"""How a message of gathered code is displayed: a title line, and a line for each piece, from the message alone."""
+"""Describes a message of gathered code for display: a title and a line per snippet, from the message alone."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.messages import GatheredPiece, Message
 
 _CHOSEN = ("mention", "pinned")
-"""Sources of pieces chosen by the user, who expects their full text."""
+"""Sources of snippets chosen by the user, who expects their full text."""
 SOURCES = {"mention": "named", "active": "open", "ast": "defined", "common": "project"}
 """The display names of sources, as in the help; `/trace` and the command line use the document's names."""
 TOLD_EVENT = "told_below_message"
-"""The event name for a sentence that is shown below the following message."""
+"""Name of the event for a sentence that is shown below the following message."""
 
 
 def title_of_gathered(message: Message) -> str:
-    """Return the numbers of snippets and files sent, and of snippets not resent because the model still sees them."""
+    """Return a title: how many snippets and files were sent, and how many the model still sees from before."""
     sent = [piece for piece in message.gathered if not piece.is_above]
     cut = len({piece.path for piece in sent if piece.is_cut and piece.source in _CHOSEN})
     return "".join(
@@ -29,7 +29,10 @@ def title_of_gathered(message: Message) -> str:
 
 
 def how_much(paths: Sequence[str], above: int) -> str:
-    """Return the number of snippets and files sent, and of snippets still above; `paths` has one per snippet sent."""
+    """Describe the number of snippets and files sent, and of snippets still above.
+
+    `paths` has one entry per snippet sent.
+    """
     if above and not paths:
         return f"{counted(above, 'snippet')} still above"
     more = f", {above} still above" if above else ""
@@ -37,12 +40,12 @@ def how_much(paths: Sequence[str], above: int) -> str:
 
 
 def body_of_gathered(message: Message) -> str:
-    """Return the pieces, one per line, best first: location, name, source and score, tokens."""
+    """Return one line per snippet, best first: location, name, source and score, tokens."""
     return "\n".join(map(line_of_piece, message.gathered))
 
 
 def line_of_piece(piece: GatheredPiece) -> str:
-    """Return a piece on one line; it begins with its location, in the form that `gf` reads."""
+    """Return a line that describes a snippet; it begins with the location, in the form that `gf` reads."""
     size = f"{counted(piece.tokens, 'token')}{', still above' if piece.is_above else ''}"
     if not piece.path:  # a map, the architecture and memories are not lines of a file
         return f"{piece.source} · {size}"

@@ -1,7 +1,7 @@
-"""Reports compaction events under the names that the policy's documents use (R-327…R-333, R-144, R-423, R-453).
+"""Reports compaction events under the names used in the policies' documents (R-327…R-333, R-144, R-423, R-453).
 
-Each is one `history.PolicyEvent`: stored in one transaction with the change it describes, then sent to the editor. The
-policy table lists the names for each stage (`emits`); `context.named_events` defines their fields.
+Each event is one `history.PolicyEvent`: stored in one transaction with the change it describes, then sent to the
+editor. The policy table lists the names for each stage (`emits`); `context.named_events` defines their fields.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def tell(emit: Callable[[Event], None], chat_id: str, named: Sequence[PolicyEven
 
 
 class Announcer(msgspec.Struct, frozen=True):
-    """The named events of one preparation.
+    """Creates the named events of one preparation.
 
     `exact`: the provider has counted the request. `limit_source`: the source of the window size (R-325).
     """
@@ -44,18 +44,18 @@ class Announcer(msgspec.Struct, frozen=True):
         return events_of((ask.stage.emits.started,), occasion, compaction_id)
 
     def began(self, report: StageReport, compaction_id: str) -> tuple[PolicyEvent, ...]:
-        """Return the events logged at the start of a compaction that asks no model (R-332)."""
+        """Return the events to log at the start of a compaction that asks no model (R-332)."""
         occasion = self._occasion(report.stage.id, Occasion(trigger=report.trigger, tokens=report.before.tokens))
         return events_of((report.stage.emits.started,), occasion, compaction_id)
 
     def changed(self, report: StageReport, change_id: str, model: str, duration_ms: int) -> tuple[PolicyEvent, ...]:
-        """Return the events logged with the change that a stage made."""
+        """Return the events to log with a change that a stage made."""
         occasion = Occasion(report=report, trigger=report.trigger, tier=report.tier, compacted=True)
         occasion = self._occasion(report.stage.id, occasion, model=model, duration_ms=duration_ms)
         return events_of(report.stage.emits.changed, occasion, change_id)
 
     def failed(self, stage: str, tokens: int, reason: str, compaction_id: str) -> tuple[PolicyEvent, ...]:
-        """Return the events logged with a compaction that ended without a change."""
+        """Return the events to log with a compaction that ended without a change."""
         found = self.policy.stage(stage)
         if found is None or not found.emits.failed:
             return ()
@@ -63,7 +63,7 @@ class Announcer(msgspec.Struct, frozen=True):
         return events_of((found.emits.failed,), occasion, compaction_id)
 
     def status(self, prepared: Prepared) -> tuple[PolicyEvent, ...]:
-        """Return an event on how full the context window was before the policy ran, if it is worth a warning (R-144).
+        """Return an event reporting how full the window was before the policy ran, if it justifies a warning (R-144).
 
         `sentTokens` is the size of the request that is sent, which shows the effect of the policy.
         """
@@ -85,7 +85,7 @@ class Announcer(msgspec.Struct, frozen=True):
         tell(self.emit, self.chat_id, named)
 
     def _occasion(self, stage_id: str, occasion: Occasion, *, model: str = "", duration_ms: int = 0) -> Occasion:
-        """Return the occasion completed with the stage's thresholds and the current model."""
+        """Return the occasion with the stage's thresholds and the current model filled in."""
         stage, room = self.policy.stage(stage_id), self.room
         trigger = threshold_tokens(stage.trigger, room) if stage is not None else None
         target = target_tokens(stage.trigger, stage.target, stage.target_gap, room) if stage is not None else 0

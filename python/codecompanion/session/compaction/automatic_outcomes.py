@@ -1,8 +1,8 @@
 """Tracks whether a chat's automatic compactions succeed: retries, pauses, and warnings to the user (R-532).
 
-There are two guards: one for compactions that failed or had no effect, one for the model that writes summaries. If a
-policy can do without that model, a compaction succeeds even if the model fails, and asking it each time would be a
-hidden cost.
+There are two guards: one for compactions that failed or had no effect, and one for the model that writes summaries. If
+a policy can do without that model, a compaction succeeds even if the model fails, and asking the model each time would
+be a hidden cost.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ _NOT_TRIED = frozenset({"nothing_to_summarise", "window_not_full", "in_tool_loop
 
 
 PAUSE_ENDS_WITH_GROWTH = 0.05
-"""A pause ends early when the request has grown by this share of the window, as one long loop is a single cycle."""
+"""Growth of the request, as a share of the window, that ends a pause early; a long tool loop is only a single cycle."""
 
 
 PAUSE_GROWS_TO = 8
-"""Maximum length of a pause, relative to the first; it doubles with each pause until a success."""
+"""Maximum length of a pause, as a multiple of the first; the length doubles with each pause until a compaction
+succeeds.
+"""
 
 
 class CompactionGuard(msgspec.Struct, frozen=True):
-    """The state of automatic compaction: consecutive failures, pauses since the last success, end of the pause.
+    """The state of automatic compaction: consecutive failures, pauses since the last success, and the end of the pause.
 
-    A pause ends at the cycle or request size (tokens) stored here.
+    A pause ends at the cycle or the request size (in tokens) stored here, whichever is reached first.
     """
 
     failures: int = 0
@@ -50,10 +52,10 @@ class CompactionGuard(msgspec.Struct, frozen=True):
         return CompactionGuard()
 
     def after_failure(self, cycle: int, tokens: int, window: int, cooldown: Cooldown) -> CompactionGuard:
-        """Return the guard after a failed or useless compaction; the last failure allowed starts a pause.
+        """Return the guard after a failed or useless compaction; the last permitted failure starts a pause.
 
-        After a pause, one attempt is allowed before the next, longer pause. In a small window a single tool result is
-        enough growth, so a pause ends early only above the size that ended the previous one.
+        After a pause, one attempt is allowed before the next, longer pause. In a small window, a single tool result is
+        enough growth, so a pause ends early only above the size that ended the previous pause.
         """
         failures = self.failures + 1
         if failures < cooldown.failures:
@@ -76,7 +78,7 @@ class Standing(msgspec.Struct, frozen=True):
     overhead: int
 
     def no_help(self, after: Measure) -> str:
-        """Return a message that a compaction with this result did not help."""
+        """Return a message saying that a compaction with this result did not help."""
         return (
             f"the compacted request still has {after.tokens} tokens, above the trigger"
             f" (system prompt and tools alone take {self.overhead})"
@@ -92,19 +94,24 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class CompactionWatch:
-    """The guards of one chat. Each reports its first pause, and another only after a success in between."""
+    """The guards of one chat. Each guard reports its first pause, and another one only after a success."""
 
     def __init__(self, warn: Callable[[str, bool], None]) -> None:
-        """`warn` shows a sentence to the user; with True, it is removed when a compaction succeeds."""
+        """Create the guards.
+
+        `warn` shows a sentence to the user; with True, the sentence is removed when a compaction succeeds.
+        """
         self._warn = warn
         self.compactions = CompactionGuard()
         self.writer = CompactionGuard()
         self.writer_is_proven = False
-        """Whether the model's last output was a summary; only then are several parts requested at once."""
+        """Whether the model's last output was a summary; only then are several parts requested at the same time."""
         self.unusable_writer = ""
-        """The model whose last replies were not summaries, until it writes one or another model is chosen."""
+        """The model whose last replies were not summaries, until it writes a summary or another model is chosen."""
         self.writes_in_place = True
-        """Whether the model may be asked in the chat itself; False once it continued the task instead."""
+        """Whether the model may be asked within the chat itself; False once it continued the task instead of
+        summarising.
+        """
 
     def reset(self) -> None:
         """Forget failures, because the view was cleared or the model changed."""
@@ -116,7 +123,10 @@ class CompactionWatch:
         return self.writer.allows(cycle, tokens) and self.compactions.allows(cycle, tokens)
 
     def see_writer(self, prepared: Prepared, name: Callable[[], str]) -> None:
-        """Note whether the model wrote the requested summary, in any kind of compaction; `name` returns its name."""
+        """Note whether the model wrote the requested summary, in any kind of compaction.
+
+        `name` returns the model's name.
+        """
         for report in prepared.reports:
             if report.asked and report.event == "context_compacted":
                 self.writer_is_proven = report.work is not None and not why_not_by_model(report)
@@ -138,13 +148,19 @@ class CompactionWatch:
                 self._keep_writer(why_not_by_model(report), report.before, standing)
 
     def take_recovery(self, prepared: Prepared, standing: Standing) -> None:
-        """Note the summariser's results while a refused request was made smaller; only its guard changes."""
+        """Note the summariser's results of making a refused request smaller.
+
+        Only the guard of the summariser changes.
+        """
         for report in prepared.reports:
             if report.asked and report.event == "context_compacted":
                 self._keep_writer(why_not_by_model(report), report.before, standing)
 
     def keep(self, problem: str, after: Measure, standing: Standing, *, was_told: bool) -> None:
-        """Note the result of an automatic compaction; `problem` "" = it helped. `was_told`: the user just saw it."""
+        """Note the result of an automatic compaction; `problem` is "" if it helped.
+
+        `was_told`: the user has just seen a message about it.
+        """
         self.compactions = _judged(self.compactions, problem, after, standing)
         if self.compactions.pauses == 1:
             why = "" if was_told else f": {problem.rstrip('.')}"

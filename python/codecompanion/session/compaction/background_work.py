@@ -14,7 +14,10 @@ class _Stopped(Exception):
 
 
 class Meanwhile:
-    """Background work, started at once; between its steps it calls the function it is given, which may stop it."""
+    """Background work that starts immediately.
+
+    Between its steps it calls the function passed to it, which may stop it.
+    """
 
     def __init__(self, work: Callable[[Callable[[], None]], None]) -> None:
         self._is_awaited = self._is_stopped = False

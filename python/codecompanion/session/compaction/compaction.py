@@ -1,6 +1,6 @@
-"""Runs a preparation: asks the summariser, commits each stage as one event, informs the user (R-529…R-533, R-543).
+"""Runs a preparation: asks the summariser, commits each stage as one event, and informs the user (R-529…R-533, R-543).
 
-`context.pipeline` decides; this module carries it out: model calls with a deadline, the log, the events.
+`context.pipeline` decides; this module carries out its decisions: model calls with a deadline, the log, the events.
 """
 
 from __future__ import annotations
@@ -35,12 +35,15 @@ from codecompanion.wire.events import ContextEdited, Notice, Retrying, Severity
 
 T = TypeVar("T")
 AT_ONCE = 4
-"""Maximum parts of a long history summarised at the same time (R-120); more would exceed rate limits.
+"""Maximum number of parts of a long history that are summarised at the same time (R-120); more would exceed rate
+limits.
 
-A local server gets at most one per slot, because others would only wait.
+A local server gets at most one part per slot, because any others would only wait.
 """
 BESIDE_LOOP_TOKENS = 20_000
-"""View size in tokens above which a preparation runs in a thread, to not block other chats' streams for about 10 ms."""
+"""View size in tokens from which a preparation runs in a thread, so that it does not block other chats' streams for
+about 10 ms.
+"""
 MAX_SILENCES = 10
 """Limit on the total silence of a run's calls, as a multiple of the limit for one call (lesson 18)."""
 
@@ -53,15 +56,15 @@ class Summariser(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Return the model's name, or the adapter's if it has none."""
+        """Return the model's name, or the adapter's name if the model has none."""
         return self.model or self.adapter.name
 
 
 class Compactor(msgspec.Struct):
-    """Runs the preparations of one chat. `new_record` returns the record of a compaction.
+    """Runs the preparations of one chat. `new_record` returns the record for a compaction.
 
     `announcer` knows the event names of the policy's documents. `as_sent` returns the chat as it would be sent now,
-    without messages that wait for an answer.
+    without messages that still wait for an answer.
     """
 
     services: Services
@@ -82,11 +85,11 @@ class Compactor(msgspec.Struct):
         return self.services.settings.chat.compaction_timeout_s
 
     async def run(self, preparation: Preparation, policy: Policy) -> Prepared:
-        """Run a preparation to its end and commit its changes; the view is then the next request.
+        """Run a preparation to its end and commit its changes; afterwards, the view is the next request.
 
         Raises:
-            asyncio.CancelledError: the user stopped; nothing was changed and the compaction is logged as cancelled.
-            StoreError: the change could not be stored; the view is as before.
+            asyncio.CancelledError: the user stopped; nothing was changed, and the compaction is logged as cancelled.
+            StoreError: the change could not be stored; the view is unchanged.
         """
         run = _Run(self, policy)
         try:
@@ -103,7 +106,7 @@ def parts_at_once(*, is_local: bool, slots: int) -> int:
 
 
 def _sent_summary(work: Work) -> str:
-    """Return the summary as the model gets it, with recall keys and the quoted request; "" if none was written.
+    """Return the summary as sent to the model, with recall keys and the quoted request; "" if none was written.
 
     A handoff's introduction is shown to the user (R-432); other headers only repeat the card's title.
     """
@@ -112,7 +115,7 @@ def _sent_summary(work: Work) -> str:
 
 
 def _asked_for(ask: Ask, request: SummaryRequest) -> str:
-    """Return the name of a request in the inspector."""
+    """Return the name shown for a request in the inspector."""
     what = "memory entry" if ask.stage.event == "memory_flushed" else "summary"
     if request.in_place:
         return f"{what}, in the chat"
@@ -120,7 +123,7 @@ def _asked_for(ask: Ask, request: SummaryRequest) -> str:
 
 
 def _next_of(preparation: Preparation, reply: SummaryReply | None) -> Ask | Prepared:
-    """Return the next question of the preparation, or its result."""
+    """Return the next summary request of the preparation, or its result."""
     try:
         return next(preparation) if reply is None else preparation.send(reply)
     except StopIteration as stop:
@@ -129,7 +132,7 @@ def _next_of(preparation: Preparation, reply: SummaryReply | None) -> Ask | Prep
 
 
 class _Run:
-    """One running preparation."""
+    """A preparation that is running."""
 
     def __init__(self, owner: Compactor, policy: Policy) -> None:
         self._owner, self._policy = owner, policy
@@ -157,7 +160,7 @@ class _Run:
         return done
 
     def close(self) -> None:
-        """Leave the state `compacting`; drop evidence that no checkpoint has used."""
+        """Leave the state `compacting`, and drop evidence that no checkpoint has used."""
         self.record.close()
         if self._asked is not None:
             self._owner.effects.forget_prepared()
@@ -196,7 +199,10 @@ class _Run:
             return self._policy.summary_adapter.name
 
     async def _answer_meanwhile(self, ask: Ask) -> SummaryReply:
-        """Ask the summariser; with a large view, read ahead for the next steps while the summary is written."""
+        """Ask the summariser.
+
+        If the view is large, read ahead for the next steps while the summary is being written.
+        """
         if self._owner.log.view.tokens < BESIDE_LOOP_TOKENS:
             return await self._answer(ask)
         reading = Meanwhile(ask.meanwhile)
@@ -209,7 +215,7 @@ class _Run:
         return reply
 
     async def _answer(self, ask: Ask) -> SummaryReply:
-        """Ask the summariser, for several parts at the same time if there is more than one (R-120)."""
+        """Ask the summariser; if there are several parts, request them at the same time (R-120)."""
         requests = (ask.request, *ask.request.beside)[: self._at_once(ask)]
         self._silence.begin_batch()
         calls = [asyncio.ensure_future(self._ask(ask, request)) for request in requests]
@@ -233,7 +239,7 @@ class _Run:
         return parts_at_once(is_local=is_local, slots=adapter.facts(summariser.model).slots)
 
     async def _ask(self, ask: Ask, request: SummaryRequest) -> SummaryReply:
-        """Send one summary request; an unresolvable adapter or model is a failure like any other (R-504)."""
+        """Send one summary request; an adapter or model that cannot be resolved is a failure like any other (R-504)."""
         too_long = f"the summariser wrote nothing for {self._silence.total_s:g} s in total"
         if self._silence.left_s <= 0:
             return SummaryReply(error=too_long)
@@ -296,7 +302,7 @@ class _Run:
             announcer.tell(named)
 
     async def _commit(self, prepared: Prepared) -> None:
-        """Log the changes, then show them; a repair comes first because the stages build on it."""
+        """Log the changes, then show them; a repair is logged first because the stages build on it."""
         owner = self._owner
         before = owner.log.view.messages
         if prepared.repair.changed:
@@ -329,7 +335,7 @@ class _Run:
             owner.announcer.tell(status)
 
     async def _flush(self) -> None:
-        """Write flushes to the memory, after the checkpoint and before any removal (R-408, R-446)."""
+        """Write flushes to the memory, after the checkpoint and before messages are removed (R-408, R-446)."""
         flushes, self._flushes = self._flushes, []
         for report in flushes:
             await self._owner.effects.after(report.stage.effects.after, report)
@@ -348,7 +354,7 @@ class _Run:
         owner.effects.after_soon(report.stage.effects.after, report)
 
     async def _commit_compaction(self, report: StageReport, work: Work, before: tuple[Message, ...]) -> None:
-        """Log a compaction; a compaction that asked no model also begins here."""
+        """Log a compaction; if it asked no model, also log its start here."""
         record, announcer = self.record, self._owner.announcer
         from codecompanion.context.compaction_notes import NO_MODEL, author_of, notes_on  # not needed at startup
 

@@ -1,4 +1,4 @@
-"""Logs and reports one compaction, with exactly one start and one end for every summariser (R-543)."""
+"""Logs and reports one compaction, with exactly one start and one end, whichever summariser is used (R-543)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ STANDARD_CARD = Card()
 
 
 def failure(card: Card, reason: str) -> str:
-    """Return the message for a failed compaction, which changed nothing."""
+    """Return the message for a failed compaction, which says that nothing was changed."""
     return f"{card.failed}: {reason.rstrip('.')}. Nothing was changed."
 
 
 class CompactionRecord(msgspec.Struct):
-    """A running compaction; the object is reused for the next. `id` is also the id of the change that completes it.
+    """The running compaction; the object is reused for the next one.
 
-    `is_open`: it has begun and not ended, both in the log and for the user. `has_told`: the user has seen why the
-    newest compaction failed.
+    `id` is also the id of the change that completes it.
+
+    `is_open`: the compaction has begun and not ended, both in the log and for the user. `has_told`: the user has seen
+    why the newest compaction failed.
     """
 
     services: Services
@@ -58,7 +60,7 @@ class CompactionRecord(msgspec.Struct):
     ) -> Sequence[PolicyEvent]:
         """Announce the compaction once; until it ends, later calls only update the summariser's name.
 
-        Returns the named events that were logged with it (made by `also`); the caller sends them to the editor.
+        Returns the named events that `also` created and that were logged with it; the caller sends them to the editor.
 
         Raises:
             StoreError: the compaction has not begun; the user has seen why.
@@ -92,7 +94,10 @@ class CompactionRecord(msgspec.Struct):
         return named
 
     async def fail(self, reason: str, *, cancelled: bool = False, also: Sequence[PolicyEvent] = ()) -> None:
-        """End the compaction without a change, unless it has ended; the user sees why. `also` is logged with it."""
+        """End the compaction without a change, unless it has already ended, and show the user why.
+
+        The `also` events are logged with the end.
+        """
         if not self.is_open:
             return
         self.is_open = False

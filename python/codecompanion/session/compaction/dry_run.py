@@ -9,7 +9,7 @@ UNWRITTEN = "(the summary is written when it is needed)"
 
 
 def dry_run(preparation: Preparation) -> Prepared:
-    """Return the result of a preparation; every summary it asks for is a placeholder."""
+    """Return the result of a preparation in which every requested summary is a placeholder."""
     return drive(preparation, unwritten)[0]
 
 

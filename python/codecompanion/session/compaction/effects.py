@@ -1,11 +1,11 @@
-"""Runs the effects a policy lists (`checkpoint`, `snapshot`, `memory_flush`, `daily_log`), and writes checkpoints.
+"""Runs the effects that a policy lists (`checkpoint`, `snapshot`, `memory_flush`, `daily_log`), and writes checkpoints.
 
-If the `checkpoint_every_messages` setting is on, every chat gets checkpoints, including those of compactions, whatever
-its policy lists; if off, only the policy's own effects run. `before` runs, and is durable, before a change is logged
-(R-472); `after` runs after it. Periodic and completion checkpoints (R-464…R-466) and the snapshot after each turn are
-written in the background. A failed write does not end the turn: it is reported once, as a notice and as the event
-`checkpoint_failed`. The contents are defined by `context.checkpoints.snapshot`, `context.checkpoints.evidence_packet`
-and `store`.
+If the `checkpoint_every_messages` setting is on, every chat gets checkpoints, including those for compactions, whatever
+its policy lists; if it is off, only the policy's own effects run. `before` runs, and is durable, before a change is
+logged (R-472); `after` runs after the change. Periodic and completion checkpoints (R-464…R-466) and the snapshot after
+each turn are written in the background. A failed write does not end the turn: it is reported once, as a notice and as
+the event `checkpoint_failed`. The contents are defined by `context.checkpoints.snapshot`,
+`context.checkpoints.evidence_packet` and `store`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class EffectRunner(msgspec.Struct):
     queued: Callable[[], Sequence[str]] = tuple
     """Returns the queued messages."""
     outside: Callable[[Sequence[Message]], Sequence[Source]] = lambda messages: ()
-    """Sources among the summarized messages that narrow grants; a memory written from these messages has them too."""
+    """Returns the sources of the summarised messages that narrow grants; a memory written from these messages inherits
+    them.
+    """
     last_flush: LastFlush = msgspec.field(default_factory=LastFlush)
     _writer: StateWriter | None = None
     _boundaries: int = 0
@@ -75,7 +77,7 @@ class EffectRunner(msgspec.Struct):
     _is_removal_coming: bool = False
 
     def __post_init__(self) -> None:
-        """Remember where the log ends when the chat is opened, because earlier messages do not count as new."""
+        """Record the end of the log when the chat is opened, because earlier messages do not count as new."""
         if self.keeping is not None:
             kept = self.keeping
             opened_at = self.log.view.last_seq
@@ -106,7 +108,10 @@ class EffectRunner(msgspec.Struct):
             await self.before_removal(names, change, report.work.summary, report.event)
 
     async def before_removal(self, names: Sequence[str], change: ViewChanged, summary: str, trigger: str) -> None:
-        """Run them for a change that none of our stages made: a provider's own compaction."""
+        """Run the effects before a removal.
+
+        Also called for a provider's own compaction, which none of our stages made.
+        """
         if not change.removed or not (CHECKPOINT in names or self._is_on):
             return
         gone = frozenset(change.removed)
@@ -150,7 +155,7 @@ class EffectRunner(msgspec.Struct):
             self._soon(self._write_when_due(or_snapshot=False))
 
     def turn_ended(self) -> None:
-        """Save the chat's state in the background: a periodic checkpoint if one is due, else a snapshot."""
+        """Save the chat's state in the background: a periodic checkpoint if one is due, otherwise a snapshot."""
         if self._is_on:
             self._soon(self._write_when_due(or_snapshot=True))
 
@@ -194,7 +199,7 @@ class EffectRunner(msgspec.Struct):
         return self.keeping is not None and self.every_messages() > 0
 
     def _keeps(self, report: StageReport) -> bool:
-        """Return whether the chat's state is saved after this stage, whatever the stage lists."""
+        """Return whether the chat's state is saved after this stage even if the stage does not list that effect."""
         return self._is_on and report.stage.event == "context_compacted"
 
     def _wanted(
@@ -315,7 +320,7 @@ class EffectRunner(msgspec.Struct):
     def _write_memory(
         self, keeping: Keeping, names: Sequence[str], is_flush: bool, summary: str, sources: Sequence[Source]
     ) -> list[str]:
-        """Write to the listed targets; return those that were written."""
+        """Write to the listed targets; return the targets that were written."""
         targets: list[str] = []
         now = self.clock()
         # Private content must not reach the workspace, where it may be committed (R-449).
@@ -342,7 +347,7 @@ class EffectRunner(msgspec.Struct):
         return targets
 
     async def _announce(self, name: PolicyEventName, occasion: Occasion) -> None:
-        """Log a named event and send it to the editor; if it cannot be stored, it is only sent."""
+        """Log a named event and send it to the editor; if it cannot be stored, only send it."""
         named = events_of((name,), occasion)
         try:
             await self.log.write(*named)

@@ -1,4 +1,4 @@
-"""Limits how long the summary calls of one run may be silent in total (lesson 18). Pure; used by `compaction`."""
+"""Limits the total silence of one run's summary calls (lesson 18). Pure; used by `compaction`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Asks an adapter for a summary and returns its reply, with a limit on silence (lesson 18).
 
-Used by chats and the command line. A model that is writing is never cut off, because a local model takes minutes for a
-long summary.
+Used by chats and by the command line. A model that is still writing is never cut off, because a local model may take
+minutes for a long summary.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from codecompanion.errors import AdapterError, ContextOverflow, RequestRejected
 from codecompanion.model.messages import Message
 
 _CHARS_PER_TOKEN = 3
-"""Characters per token assumed for reasoning of unreported size; low, to reserve too much rather than too little."""
+"""Characters per token assumed for reasoning whose size is not reported; low, to reserve too much rather than too
+little.
+"""
 
 
 def summary_request(
@@ -58,10 +60,10 @@ async def ask_summary(
     on_retry: Callable[[RetryScheduled], None] = lambda event: None,
     on_begin: Callable[[], None] = lambda: None,
 ) -> SummaryReply:
-    """Return the reply to a summary request; any failure except cancellation is returned in it, as one sentence.
+    """Return the reply to a summary request; any failure except cancellation is returned in the reply, as one sentence.
 
-    `silence_s`: the maximum time without a piece of the reply, in seconds; neither keep-alives nor reports of a server
-    that is starting reset it. `on_begin` is called at the first piece.
+    `silence_s`: the maximum number of seconds without new output; neither keep-alives nor status reports of a server
+    that is starting reset it. `on_begin` is called when the first output arrives.
     """
     name = request.model or adapter.name
     texts: list[str] = []

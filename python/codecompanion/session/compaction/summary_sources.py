@@ -1,7 +1,7 @@
-"""Reads the inputs of a durable summary besides the view: the log and the last summary's facts (R-319, R-324, R-326).
+"""Reads a durable summary's inputs beyond the view: the log, the last summary's facts (R-319, R-324, R-326).
 
-Reading the log takes time in proportion to the chat, so it is read only when a durable summary is due. The originals of
-cleared messages, from which a ledger is written, are read individually, by their position in the log.
+Reading the log takes time in proportion to the chat's length, so it is read only when a durable summary is due. The
+originals of cleared messages, from which a ledger is written, are read individually, by their position in the log.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class SummarySources:
-    """Two inputs of a summary: `history` returns all messages unsummarised, `artifact` is the last summary's source.
+    """Inputs of a summary: `history` returns all unsummarised messages, `artifact` the last summary's source.
 
     Both are None until they are read.
     """
@@ -35,11 +35,11 @@ class SummarySources:
         self._originals: dict[str, Message] = {}
 
     def original(self, message: Message) -> Message:
-        """Return the original of a cleared message if it has been read, else the message itself."""
+        """Return the original of a cleared message if it has been read, otherwise the message itself."""
         return self._originals.get(message.id, message) if message.edited else message
 
     async def read(self, policy: Policy, *, due: bool) -> None:
-        """Load the inputs that the policy needs for a summary that is due; drop the others."""
+        """Load the inputs that the policy needs if a summary is `due`; drop all others."""
         steps = {step.use for stage in policy.stages for tier in stage.tiers for step in tier.steps}
         self.history = self.artifact = None
         if due and "summarize_artifact" in steps:
@@ -64,7 +64,10 @@ class SummarySources:
 
 
 def full_history(events: Sequence[LogEvent]) -> Messages:
-    """Return a log's messages as if nothing had been cleared or summarised; messages the user removed stay removed."""
+    """Return a log's messages as if none had been cleared or summarised.
+
+    Messages that the user removed stay removed.
+    """
     changed = ("edited", "compacted")
     kept = [e for e in events if not (isinstance(e.payload, ViewChanged) and e.payload.kind in changed)]
     return project(kept).messages

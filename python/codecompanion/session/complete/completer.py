@@ -1,7 +1,7 @@
-"""Suggests code at the cursor: one request per editor at a time; a newer request cancels the older (R-256 … R-261).
+"""Suggests code at the cursor: one request per editor at a time; a newer request cancels the older one (R-256 … R-261).
 
-Any failure results in an answer without suggestions and with a one-sentence reason. Nothing here is imported before the
-first request.
+Any failure results in an answer without suggestions and with a one-sentence reason. This module and its imports are
+loaded only at the first request.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ _LATE_STOPS = ("\n\n\n",)
 
 
 class Suggestion(msgspec.Struct, frozen=True):
-    """One text that can be inserted at the cursor."""
+    """A text that can be inserted at the cursor."""
 
     text: str
 
 
 class Suggestions(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a request. Without `items`, `why` is the reason, "" = no suggestion, or the request was cancelled.
+    """The answer to a request. Without `items`, `why` is the reason; "" = no suggestion, or the request was cancelled.
 
     `failed`: the server could not be reached or refused the request. `stopped`: its model does not support
-    fill-in-the-middle, so it is asked again only on a manual request. `model`: the model that answers, or the
-    configured one until that is known. `off`: this file never gets suggestions. `address`: the endpoint that would be
+    fill-in-the-middle, so the server is asked again only on a manual request. `model`: the model that answers, or the
+    configured model until that is known. `off`: this file never gets suggestions. `address`: the endpoint that would be
     asked, if no suggestion was requested.
     """
 
@@ -110,7 +110,7 @@ class Completer:
         self._knowledge = SteadyKnowledge()
         self._is_shrunk = False
         self._stopped = self._model = ""
-        """Why the server is no longer asked, and the model that it reports."""
+        """Why the server is no longer asked, and the name of the model as reported by the server."""
 
     async def complete(self, request: CompleteCode) -> Suggestions:
         """Return suggestions; raise only if this call itself is cancelled."""
@@ -148,7 +148,7 @@ class Completer:
             self._running = None
 
     async def aclose(self) -> None:
-        """Stop, and close the connections."""
+        """Cancel the running request, and close the connections."""
         self.cancel()
         await self._projects.aclose()
         asked, self._asked = self._asked, None
@@ -199,12 +199,15 @@ class Completer:
         return Suggestions(items=tuple(map(Suggestion, texts)))
 
     def _warmer(self, wanted: CodeRequest, attempt: int) -> CodeRequest:
-        """Return the request for one more suggestion that should differ from the earlier ones."""
+        """Return the request for another suggestion, with a higher temperature so that it differs from earlier ones."""
         own = self._settings.temperature
         return msgspec.structs.replace(wanted, temperature=min(own + _STEP * attempt, max(_MAX_TEMPERATURE, own)))
 
     def _shrink(self, error: ContextOverflow) -> bool:
-        """Reduce further prompts to the server's reported limit, or by a third if unknown; once only."""
+        """Reduce further prompts to the server's reported limit, or by a third if it is unknown.
+
+        Return False if already done.
+        """
         if self._is_shrunk:
             return False
         share = (
@@ -287,7 +290,7 @@ class Completer:
 
 
 def make_completer(services: Services) -> Completer:
-    """Return the completer of a host."""
+    """Return a completer that uses a host's services."""
     settings = services.settings
     known = settings.models.get(settings.completion.model)
     return Completer(
@@ -301,14 +304,17 @@ def make_completer(services: Services) -> Completer:
 
 
 def family_wanted(settings: CompletionSettings) -> Family:
-    """Return the family from the settings or the model's name; raises `ConfigError` if there is none."""
+    """Return the model family, from the settings or the model's name; raises `ConfigError` if it is unknown."""
     if settings.tokens:
         return family_with(settings.tokens)
     return family_named(settings.family) if settings.family else family_of(settings.model)
 
 
 def _inside(path: str, root: Path) -> str | None:
-    """Return the path relative to the root, or None if it is outside; by name only; the reader checks the real path."""
+    """Return the path relative to the root, or None if it is outside, judged only by name.
+
+    The reader checks the real path.
+    """
     if not os.path.isabs(path):  # noqa: PTH117 - for each of them, at every request
         return path
     prefix = f"{root}/"

@@ -22,7 +22,10 @@ _PLACEHOLDER = regex(r"\$\{(\w+)\}")
 
 
 class Asked(Protocol):
-    """The interface of a source. `reads_tokens` etc. are as in `CompletionEndpoint`; `address` is for display."""
+    """The interface of a completion source.
+
+    For `reads_tokens` etc., see `CompletionEndpoint`; `address` is for display.
+    """
 
     reads_tokens: bool
     takes_suffix: bool
@@ -31,16 +34,16 @@ class Asked(Protocol):
     address: str
 
     async def ask(self, request: CodeRequest, path: str, timeout_s: float) -> CodeReply:
-        """Return the code; raises `AdapterError`."""
+        """Return the code for a request; raises `AdapterError`."""
         ...
 
     async def aclose(self) -> None:
-        """Close its own connections."""
+        """Close the connections that the source owns."""
         ...
 
 
 def make_asked(settings: CompletionSettings, adapters: AdapterRegistry, chat_adapter: str) -> Asked:
-    """Return the configured source; nothing is opened yet.
+    """Return the configured source; no connection is opened yet.
 
     Raises:
         ConfigError: the adapter does not exist.
@@ -70,7 +73,7 @@ class AskedEndpoint:
         self.address = client.address
 
     async def ask(self, request: CodeRequest, path: str, timeout_s: float) -> CodeReply:
-        """Send the request."""
+        """Send the request to the endpoint; return its reply."""
         return await self._client.ask(request, timeout_s)
 
     async def aclose(self) -> None:
@@ -79,7 +82,7 @@ class AskedEndpoint:
 
 
 class AskedChat:
-    """A source that asks a chat model, which receives the file with a mark at the cursor."""
+    """A source that asks a chat model, which receives the file with a marker at the cursor."""
 
     is_chat = True
     reads_tokens = takes_extra = False

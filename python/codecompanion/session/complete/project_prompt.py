@@ -1,4 +1,4 @@
-"""Builds the context of a cursor position: its file and knowledge of the project, new or reused between keystrokes."""
+"""Builds the context of a cursor position from its file and project knowledge reused between keystrokes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from codecompanion.completion.prompt_plan import NO_ANCHOR, Plan, anchor_of, pla
 from codecompanion.session.complete.project_view import ProjectReader, RecentRange
 
 KEPT_LINES = 8
-"""The knowledge of the project is reused while the cursor moves by at most this many lines.
+"""Maximum number of lines that the cursor may move before the knowledge of the project is selected again.
 
-The server does not have to process the same beginning of a prompt again.
+Until then, the server does not have to process the same beginning of a prompt again.
 """
 _SPARE_CHARS = 200
-"""Characters reserved for text typed until the next choice."""
+"""Number of characters reserved for text typed before the next selection."""
 _PACKING_CHARS = 200
-"""Additional characters needed temporarily while the pieces are packed."""
+"""Number of additional characters needed temporarily while snippets are packed."""
 _WASTED_CHARS = 400
-"""Maximum characters that may stay unused."""
+"""Maximum number of characters that may stay unused."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A cursor in a file of a project; `head`: text above `before` that is not adjacent to it; `line` is 0-based."""
+    """A cursor position in a file of a project.
+
+    `head`: text above `before` that is not adjacent to it; `line` is 0-based.
+    """
 
     path: str
     before: str
@@ -47,7 +50,7 @@ class Shown(msgspec.Struct, frozen=True):
 def make_project_prompt(
     reader: ProjectReader, family: Family, path: str, before: str, after: str, total: int
 ) -> FimPrompt:
-    """Return the prompt of `total` characters for a position in the file at `path`, relative to the project's root."""
+    """Return the prompt of at most `total` characters for a position in the file at `path` (relative to the root)."""
     place = Place(path=path, before=before, after=after)
     shown = SteadyKnowledge(is_steady=False).show(reader, place, total, line_cost(family, path))
     return build_project_prompt(
@@ -56,7 +59,7 @@ def make_project_prompt(
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """The last choice: its position, the version of the project, and its size in characters."""
+    """The last selection: its position, the version of the project, and its size in characters."""
 
     root: str = ""
     version: int = 0
@@ -67,16 +70,19 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class SteadyKnowledge:
-    """Knowledge of a project, reused while the user types in one place. Blocks: call it in a thread."""
+    """Knowledge of a project that is reused while the user types in one place. Blocks: call it in a thread."""
 
     def __init__(self, *, is_steady: bool = True) -> None:
-        """Start empty. If not `is_steady`, each prompt is the best possible, regardless of earlier ones."""
+        """Start empty. If not `is_steady`, each prompt is the best possible, independent of earlier prompts."""
         self._is_steady = is_steady
         self._kept: _Kept | None = None
         self._anchor = ("", "")
 
     def show(self, reader: ProjectReader, place: Place, total: int, cost: int | None) -> Shown:
-        """Return the context of a position; `cost`: extra characters per line of other files, None = show none."""
+        """Return the context of a position.
+
+        `cost`: extra characters per line of other files, None = show no other files.
+        """
         kept, version = self._kept, reader.version
         if cost is None:
             plan = self._plan(place, total, 0)

@@ -1,7 +1,7 @@
 """Reads a project for completion: its code index if there is one, and a few of its files.
 
-Blocks for some milliseconds: call it in a thread. Without an index it uses the files that were edited or visited, and
-those in the same folder. Files outside the root, with secrets (R-266), or too large are not read.
+Blocks for some milliseconds: call it in a thread. Without an index, it uses the files that were edited or visited, and
+files in the same folder. Files that are outside the root, contain secrets (R-266), or are too large are not read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 _KEPT_FILES = 64
 _MAX_TYPES = 4
 _MAX_OWN_CHARS = 8_000
-"""Maximum characters of the same file, both above and below the window."""
+"""Maximum number of characters of the same file, both above and below the window."""
 _TYPES = ("class", "interface", "type", "module")
 
 
@@ -43,7 +43,10 @@ class RecentRange(msgspec.Struct, frozen=True):
 
 
 class _Buffer(msgspec.Struct, frozen=True):
-    """The text of an unsaved buffer, and its file's time and size at that point, None = the file did not exist."""
+    """The text of an unsaved buffer, and the time and size of its file when it was read.
+
+    None = the file did not exist.
+    """
 
     text: str
     mark: tuple[int, int] | None
@@ -53,7 +56,7 @@ class _Buffer(msgspec.Struct, frozen=True):
 class ProjectReader:
     """Reads one project. `reader` is its index, which may not exist. Thread-safe.
 
-    `version` grows with new knowledge, which makes cached choices outdated.
+    `version` increases whenever new knowledge makes cached selections outdated.
     """
 
     def __init__(self, root: Path, reader: IndexReader | None, is_secret: Callable[[str], bool]) -> None:
@@ -67,11 +70,11 @@ class ProjectReader:
         self.version = 0
 
     def note_change(self) -> None:
-        """Note that there is new knowledge, which makes earlier choices outdated."""
+        """Note that there is new knowledge, which makes earlier selections outdated."""
         self.version += 1
 
     def lay_over(self, texts: Mapping[str, str]) -> None:
-        """Use the text of unsaved buffers instead of their files, until these are written or this is called again."""
+        """Use unsaved buffers in place of their files, until the files are written or this method is called again."""
         most = budgets().pieces.max_file_bytes
         known, found = self._unsaved, dict[str, _Buffer]()
         for path, text in texts.items():
@@ -87,7 +90,7 @@ class ProjectReader:
             self.note_change()
 
     def unsaved(self) -> dict[str, str]:
-        """Return the buffer contents whose files have not been written since."""
+        """Return path → text for the buffers whose files have not been written since."""
         found = {path: one for path, one in self._unsaved.items() if self._mark(path) == one.mark}
         self._unsaved = found
         return {path: one.text for path, one in found.items()}
@@ -100,13 +103,16 @@ class ProjectReader:
         return stat.st_mtime_ns, stat.st_size
 
     def reads(self, index: IndexReader) -> bool:
-        """Return whether it reads this index."""
+        """Return whether this reader uses the given index."""
         return self._reader is index
 
     def view(
         self, path: str, window: Window, weights: Mapping[str, float], recent: Sequence[RecentRange] = ()
     ) -> ProjectView:
-        """Return the knowledge for a position in the file at `path`, relative to the root; `weights`: names near it."""
+        """Return the knowledge for a position in the file at `path`, relative to the root.
+
+        `weights`: the names near the position.
+        """
         wanted = strongest(weights)
         related, definitions = self._from_index(path, wanted)
         ranges: dict[str, list[tuple[int, int]]] = {}
@@ -158,7 +164,7 @@ class ProjectReader:
         return list(dict.fromkeys(found))
 
     def _siblings(self, path: str, *, is_only_source: bool) -> list[str]:
-        """Return files with the same extension in the same folder, more of them if nothing else is known."""
+        """Return files with the same extension in the same folder; more of them if they are the only source."""
         table = budgets()
         folder, _, name = path.rpartition("/")
         ending = os.path.splitext(name)[1]  # noqa: PTH122 - at every request
@@ -175,7 +181,7 @@ class ProjectReader:
         return [f"{folder}/{one}" if folder else one for one in names[:count]]
 
     def _read(self, path: str) -> FilePieces:
-        """Return the pieces of a file of the project, or none if the file may not be read."""
+        """Return the snippets of a project file, or none if the file may not be read."""
         mark, unsaved = self._mark(path), self._unsaved.get(path)
         if unsaved is not None and unsaved.mark == mark:
             return unsaved.pieces
@@ -210,7 +216,7 @@ class ProjectReader:
 
 
 def _rest_of_file(path: str, window: Window) -> list[ProjectFile]:
-    """Return the pieces of the same file outside the window."""
+    """Return the parts of the same file outside the window."""
     above, below = window.above[-_MAX_OWN_CHARS:], window.below[:_MAX_OWN_CHARS]
     skipped = window.above.count("\n") - above.count("\n")
     shown = (window.above + window.prefix + window.suffix).count("\n")

@@ -18,7 +18,7 @@ from codecompanion.workspace.secret_files import is_secret
 _log = logging.getLogger(__name__)
 REFRESH_EVERY_S = 20.0
 MAX_PROJECTS = 3
-"""Maximum number of projects whose file pieces are cached."""
+"""Maximum number of projects whose snippets are cached."""
 _MARKS = (".git", ".hg", ".jj", ".svn")
 
 
@@ -68,7 +68,7 @@ class Projects:
             await asyncio.gather(self._refreshing, return_exceptions=True)
 
     def _refresh(self, reader: ProjectReader, path: str) -> None:
-        """Update the index periodically, and when the user moves to another file, in the background."""
+        """Update the index in the background, periodically and when the user moves to another file."""
         if self._refreshing is not None and not self._refreshing.done():
             return
         is_elsewhere = self._looked != (reader.root, path)
@@ -81,8 +81,8 @@ class Projects:
     async def _follow(self, reader: ProjectReader, is_elsewhere: bool) -> None:
         """Update the index from the disk and from unsaved buffers.
 
-        The editor is asked for unsaved buffers only when the user has just moved to another file, not during typing,
-        because the files may be large.
+        The editor is asked for unsaved buffers only when the user has just moved to another file, not while typing,
+        because the buffers may be large.
         """
         root = reader.root
         try:
@@ -114,7 +114,7 @@ def _unsaved_below(root: Path, opened: Opened) -> dict[str, str]:
 
 
 def _place(folder: str, path: str) -> tuple[Path, str] | None:
-    """Return the project's root and a file's path in it, or None if it is outside or the root is not a project."""
+    """Return the project's root and the file's path in it, or None if the file is not in a project."""
     try:
         root = Path(os.path.realpath(Path(folder).expanduser()))
         inside = Path(os.path.realpath(root / path))

@@ -1,4 +1,4 @@
-"""Caches the last suggestions, by model and prompt (R-261), so that undoing a keystroke sends no request."""
+"""Caches recent suggestions by model and prompt (R-261), so that undoing a keystroke sends no request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MAX_ENTRIES = 50
 
 
 class SuggestionCache:
-    """Caches the suggestions for `model:prompt`; the oldest entry is dropped if there is no room."""
+    """Caches suggestions under `model:prompt`; the oldest entry is dropped when the cache is full."""
 
     def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
         self._max_entries = max_entries
@@ -22,7 +22,7 @@ class SuggestionCache:
         return self._entries.get(f"{model}:{prompt}")
 
     def put(self, model: str, prompt: str, texts: tuple[str, ...]) -> None:
-        """Store the suggestions; an existing entry keeps its age."""
+        """Store the suggestions; an existing entry keeps its position in the order of age."""
         self._entries[f"{model}:{prompt}"] = texts
         while len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)

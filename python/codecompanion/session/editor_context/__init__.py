@@ -1,1 +1,1 @@
-"""Items of editor context (`#{diagnostics}`): the items that the host reads, and how all are shown to the model."""
+"""Editor-context items (`#{diagnostics}`): reads those that the host provides, and shows all of them to the model."""

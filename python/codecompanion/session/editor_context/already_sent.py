@@ -1,7 +1,8 @@
-"""Finds mentioned text that the model already has verbatim, so that a reference is sent instead.
+"""Finds mentioned text that the model already has verbatim, so that a reference can be sent instead.
 
-The same rule applies to all sources: lines that are in the next request unchanged are not sent a second time, whether
-they were attached, gathered, or mentioned in an earlier or the same message. Pure: earlier messages are passed in.
+The same rule applies to all sources: lines that the next request already contains unchanged are not sent a second time,
+whether they were attached, gathered, or mentioned in an earlier message or in the same one. Pure: earlier messages are
+passed in.
 """
 
 from __future__ import annotations
@@ -21,16 +22,18 @@ if TYPE_CHECKING:
     from codecompanion.retrieval.shown_lines import Above
 
 MIN_NAMED_CHARS = 240
-"""Minimum size of a part of a file to refer to; for a shorter part, the reference would be as long as the text."""
+"""Minimum size of a part of a file for which a reference is sent; for a shorter part, the reference would be as long as
+the text.
+"""
 
 Place = tuple[int, int]
-"""The index of an item, and of one of its `texts`."""
+"""The index of an item, and the index of one of its `texts`."""
 
 
 class Stands(msgspec.Struct, frozen=True):
-    """Where text already is in the request: the messages, and how to refer to them.
+    """The location of text that is already in the request: the messages that contain it, and how to refer to them.
 
-    `short`: the reference in the chat's line. `beside`: the text is in the message being sent, not above it.
+    `short`: the reference shown in the chat. `beside`: the text is in the message being sent, not above it.
     """
 
     ids: tuple[str, ...]
@@ -40,7 +43,7 @@ class Stands(msgspec.Struct, frozen=True):
 
 
 class _Sent(msgspec.Struct, frozen=True):
-    """Lines of a file that the message itself contains."""
+    """Lines of a file that are part of the message being sent."""
 
     item: int
     first: int
@@ -54,7 +57,7 @@ def has_lines(text: EditorText) -> bool:
 
 
 def fingerprint(item: EditorItem) -> str:
-    """Return a hash that two items with the same content share, or "" for an empty item."""
+    """Return a hash that is equal for two items with the same content, or "" for an empty item."""
     if not item.texts:
         return ""
     # json, not msgspec: it accepts lone surrogates, which represent bytes that are not UTF-8.
@@ -62,7 +65,7 @@ def fingerprint(item: EditorItem) -> str:
 
 
 def where_it_stands(messages: Sequence[Message]) -> tuple[str, str]:
-    """Return the references to the messages that show the text, for the model and for the chat."""
+    """Return two references to the messages that show the text: one for the model and one for the chat."""
     mentioned = [m.mentioned.written for m in messages if m.mentioned is not None]
     files = [message for message in messages if message.file is not None]
     if files:
@@ -82,10 +85,10 @@ def standing_texts(
     *,
     beside: bool = True,
 ) -> dict[Place, Stands]:
-    """Return the texts that are already in the request; whole files are compared first, then the longest parts.
+    """Return the texts that are already in the request, with their locations.
 
-    `ids`: the ids of the messages that the items become; `by_id`: the earlier messages. Without `beside`, other items
-    of the same message are ignored.
+    Whole files are compared first, then parts, the longest first. `ids`: the ids of the messages that the items become;
+    `by_id`: the earlier messages. Without `beside`, other items of the same message are ignored.
     """
     found, sent = dict[Place, Stands](), dict[str, list[_Sent]]()
     for place, text, lines in sorted(_texts(items), key=lambda one: (not one[1].whole, -len(one[2]), one[0])):

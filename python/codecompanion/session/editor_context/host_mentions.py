@@ -24,7 +24,7 @@ _MAX_UNTRACKED = 50
 
 
 async def read_by_host(item: EditorItem, root: Path, editor: Editor, others: Mapping[str, Source]) -> EditorItem:
-    """Return the item with the content of its source."""
+    """Return the item with content from its source, or with an error."""
     built_in: dict[str, Source] = {"file": partial(read_file, editor), "diff": take_diff}
     source = others.get(item.name) or built_in.get(item.name)
     if source is None:
@@ -73,7 +73,7 @@ def _real_path(root: Path, path: str) -> Path:
 
 
 async def take_diff(argument: str, root: Path) -> Taken:
-    """Return the changes reported by git; `argument` as in `workspace.git_diff`."""
+    """Return the changes reported by git; for `argument`, see `workspace.git_diff`."""
     from codecompanion.workspace.git_diff import read_diff  # rarely used, not needed at startup
 
     diff = await asyncio.to_thread(read_diff, root, argument)

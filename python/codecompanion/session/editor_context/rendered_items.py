@@ -1,8 +1,8 @@
-"""Renders editor context for the model: a heading line, and the text in a fenced code block that it cannot end.
+"""Renders editor context for the model: a heading line, and the text in a fenced code block that the text cannot end.
 
-The content is data, never instructions: nothing in text, a path or a title can leave its fence or its line. Text that
-does not fit is cut, with a note. The first line begins with the mention as the user wrote it, so that the model can
-match it with the question.
+The content is data, never instructions: nothing in a text, path or title can leave its fence or its line. Text that
+does not fit is truncated, with a note. The first line begins with the mention as the user wrote it, so that the model
+can match it with the question.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ CountTokens = Callable[[str], int]
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """An item as a message: its content, its line in the chat, and the references to parts sent elsewhere.
+    """An item as a message: its content, its line in the chat, and references to the parts sent elsewhere.
 
-    `is_whole`: no part is cut, left out or only referred to.
+    `is_whole`: no part is truncated, left out or only referred to.
     """
 
     content: str
@@ -43,7 +43,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    """Text as it is sent: the lines that fit, and the position of the first one in the text, 0-based."""
+    """Text as sent: the lines that fit, and the 0-based position of the first of these lines in the whole text."""
 
     text: EditorText
     body: str
@@ -58,13 +58,13 @@ def opening(written: str) -> str:
 
 
 def said(item: EditorItem, why: str, short: str = "") -> Rendered:
-    """Return an item without content, with the reason."""
+    """Return an item without content, with the reason for its absence."""
     title = f"{one_line(item.written)} · {one_line(short or why)}"
     return Rendered(f"{opening(item.written)}{one_line(why)}.", Mentioned(one_line(item.written), title))
 
 
 def unchanged(item: EditorItem, known: Message) -> Rendered:
-    """Return a reference to an earlier message, for an item that shows the same content."""
+    """Return a reference to an earlier message, for an item with unchanged content."""
     other = "" if known.mentioned is None else known.mentioned.written
     name = "" if other == one_line(item.written) else f" as `{other}`"
     found = said(item, f"unchanged since it was sent{name} above", "already sent, unchanged")
@@ -73,7 +73,7 @@ def unchanged(item: EditorItem, known: Message) -> Rendered:
 
 
 def the_same(item: EditorItem, other: str, other_id: str) -> Rendered:
-    """Return a reference to another item of the same message, for an item that shows the same content."""
+    """Return a reference to another item in the same message, for an item with identical content."""
     found = said(item, f"the same as `{other}`", f"the same as {other}")
     same = f"{opening(item.written)}the same as `{other}` of the same message"
     gone = f"{same}; {_REMOVED}, ask the user for it if needed."
@@ -146,18 +146,18 @@ def one_line(text: str) -> str:
 
 
 def relative(path: str, root: Path) -> str:
-    """Return a path as the tools show it: relative to the workspace if inside."""
+    """Return a path as the tools show it: relative to the workspace if it is inside."""
     whole = Path(path)
     return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path
 
 
 def name_of(text: EditorText, root: Path) -> str:
-    """Return the name of the text: its file as the tools show it, or its title."""
+    """Return the name of a text: the path of its file as the tools show it, or its title."""
     return one_line(relative(text.path, root) if text.path else text.title).replace("`", "'")
 
 
 def _fitting(text: EditorText, keep: str, room: int, count: CountTokens, *, is_only: bool) -> _Shown | None:
-    """Return the text, or as much of its head or tail as fits; None if nothing fits or it cannot be cut."""
+    """Return the text, or as much of its head or tail as fits; None if nothing fits or the text cannot be truncated."""
     body = printable(text.text).rstrip("\n")
     of = len(split_lines(body)) if body else 0
     if count(body) <= room:
@@ -170,7 +170,7 @@ def _fitting(text: EditorText, keep: str, room: int, count: CountTokens, *, is_o
 
 
 def _cut(body: str, keep: str, room: int, count: CountTokens) -> str:
-    """Return as much of the head or the tail as fits, in whole lines if there are several."""
+    """Return as much of the head or the tail as fits, in whole lines if it contains several."""
     size = len(body)
     while size > 0:
         piece = body[:size] if keep == "head" else body[-size:]
@@ -192,7 +192,7 @@ def _part(shown: _Shown, keep: str, root: Path) -> str:
 
 
 def _heading(shown: _Shown, keep: str, root: Path) -> str:
-    """Return the line above the text."""
+    """Return the heading line above the text."""
     text, whole = shown.text, shown.lines == shown.of
     title = one_line(text.title)
     parts = [f"{title} `{name_of(text, root)}`".lstrip() if text.path else title]

@@ -1,4 +1,4 @@
-"""Interface of host-side sources: each reads one kind of editor-context item, given its argument."""
+"""The interface of host-side sources, each of which reads one kind of editor-context item, given its argument."""
 
 from __future__ import annotations
 

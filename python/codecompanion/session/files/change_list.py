@@ -21,10 +21,10 @@ TITLE_CHARS = 60
 
 
 class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """A file change in the log. `after` is the sha256 of the result; `reverted`: it is currently not in effect.
+    """A file change in the log. `after`: the sha256 of the result; `reverted`: the change is currently not in effect.
 
-    `places_gone`: the hunks of its diff (0-based) that the file does not have; `touched`: the hunks that a revert
-    removed or restored. `turn` is the number of the turn and `question` the user's message in it; `tool` is "" for a
+    `places_gone`: the hunks of its diff (0-based) that are no longer in the file; `touched`: the hunks that a revert
+    removed or restored. `turn` is the number of the turn, and `question` the user's message in it; `tool` is "" for a
     revert.
     """
 
@@ -85,10 +85,11 @@ def changes_of(events: Sequence[LogEvent]) -> list[FileChanged]:
 
 
 def _counted(changes: Sequence[FileChanged]) -> list[FileChanged]:
-    """Return the changes, oldest first, each with the hunks that are currently not in effect.
+    """Return the changes, oldest first, each with its hunks that are currently not in effect.
 
-    The newest revert of a tool's change records which of its hunks are gone. A revert is in effect unless a revert in
-    effect reverts it; in older logs without that record the same applies to a tool's change.
+    The newest revert of a tool's change records which hunks of that change are gone. A revert is in effect unless it is
+    itself reverted by a revert that is in effect; in older logs without that record, the same applies to a tool's
+    change.
     """
     gone: set[str] = set()
     for change in reversed(changes):  # a revert comes after the changes that it reverts
@@ -127,7 +128,7 @@ def tool_changes(change: FileChanged, changes: Mapping[str, FileChanged]) -> lis
 
 
 def brings_back(change: FileChanged, changes: Mapping[str, FileChanged]) -> bool:
-    """Return whether reverting a change would reapply a tool's change, because it is a revert or reverts a reapply."""
+    """Return whether reverting a change would reapply a tool's change: it is a revert or undoes a reapplied one."""
     is_back = False
     while change.began.reverts and change.began.reverts[0] in changes:
         change, is_back = changes[change.began.reverts[0]], not is_back

@@ -1,7 +1,7 @@
-"""Sends the tools' requests to the editor as events, answered by the verb `answer`, without blocking the editor.
+"""Sends the tools' requests to the editor as events; the editor answers with `answer` and is never blocked.
 
-There is one instance per host, because there is one editor. If an editor does not answer in time (a prompt is open, the
-terminal is stopped), the files on disk are used and the model is informed. A late answer is dropped, and the editor
+There is one instance per host, because there is one editor. If the editor does not answer in time (a prompt is open,
+the terminal is stopped), the files on disk are used and the model is informed. A late answer is dropped, and the editor
 does not start a request after its `until_ms`.
 """
 
@@ -23,9 +23,12 @@ from codecompanion.wire.events import Ask, Event
 from codecompanion.wire.requests import Answer, Diagnostic
 
 LOOK_LIMIT_S = 5.0
-"""Timeout of a look: an idle editor answers in milliseconds, else a prompt is open or the editor is stopped."""
+"""Timeout of a `look` request: an idle editor answers in milliseconds; otherwise a prompt is open or the editor is
+suspended.
+"""
 CHANGE_LIMIT_S = 30.0
-"""Additional timeout of a change: saving runs the user's autocommands, and formatters may take a few seconds."""
+"""Additional timeout of a `change` request: saving runs the user's autocommands, and formatters may take a few seconds.
+"""
 
 
 class _Found(msgspec.Struct):
@@ -43,7 +46,7 @@ class EditorAsks:
         self, emit: Callable[[Event], None], clock: Callable[[], float], look_limit_s: float = LOOK_LIMIT_S,
         change_limit_s: float = CHANGE_LIMIT_S,
     ) -> None:  # fmt: skip
-        """`clock` returns seconds since the epoch, like the editor's."""
+        """Create the object. `clock` returns seconds since the epoch, like the editor's clock."""
         self._emit, self._clock = emit, clock
         self._look_limit_s, self._change_limit_s = look_limit_s, change_limit_s
         self._numbers = itertools.count(1)
@@ -56,7 +59,7 @@ class EditorAsks:
             waiting.set_result(answer)
 
     async def look(self, paths: Sequence[Path] | None) -> Opened:
-        """Return which of the paths are open; None asks for all unsaved files."""
+        """Return the open files among the paths; None asks for all unsaved files."""
         wanted = None if paths is None else [str(path) for path in paths]
         answer = await self._ask("look", {"paths": wanted}, self._look_limit_s, self._look_limit_s)
         if answer is None or not answer.ok:
@@ -70,7 +73,10 @@ class EditorAsks:
         return None if answer is None or not answer.ok else typed.convert(answer.result, _Problems).diagnostics
 
     async def change(self, file: OpenFile, text: str, *, save: bool = True) -> Changed:
-        """Make `text` the content of an open file, and save it if it had no unsaved changes before."""
+        """Set the content of an open file to `text`.
+
+        Save the file if `save` is true and it had no unsaved changes before.
+        """
         fields = {"path": file.path, "buffer": file.buffer, "tick": file.tick, "text": text, "save": save}
         answer = await self._ask("change", fields, self._look_limit_s, self._look_limit_s + self._change_limit_s)
         if answer is None:
@@ -84,7 +90,7 @@ class EditorAsks:
         return typed.convert(answer.result, Changed)
 
     async def reload(self, deleted: Path | None = None) -> None:
-        """Reload open files without unsaved changes that have changed on disk."""
+        """Ask the editor to reload open files that have no unsaved changes and have changed on disk."""
         fields: dict[str, object] = {} if deleted is None else {"deleted": str(deleted)}
         self._emit(Ask(ask_id=0, what="reload", until_ms=0, fields=fields))
 
@@ -92,7 +98,7 @@ class EditorAsks:
         """Run one of the user's own tools in the editor; the editor is notified if the result is no longer awaited.
 
         Raises:
-            ToolError: the editor did not answer in time or does not have the tool; the message gives the details.
+            ToolError: the editor did not answer in time or cannot run the tool; the message gives the details.
         """
         number, answered = next(self._numbers), False
         try:
@@ -111,7 +117,10 @@ class EditorAsks:
     async def _ask(
         self, what: str, fields: dict[str, Any], start_s: float, limit_s: float, number: int = 0
     ) -> Answer | None:
-        """Return the answer, or None if it is not in time; the editor starts within `start_s` or not at all."""
+        """Return the answer, or None if it does not arrive in time.
+
+        The editor starts within `start_s` or not at all.
+        """
         number = number or next(self._numbers)
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer

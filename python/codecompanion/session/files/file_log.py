@@ -21,9 +21,9 @@ class FileLog:
         call_id: str = "",
         on_change: Callable[[FileChangeStarted, FileChangeEnded], None] = lambda began, ended: None,
     ) -> None:
-        """`write` appends to the chat's log; `put_blob` stores bytes and returns their sha256.
+        """Create the log. `write` appends to the chat's log; `put_blob` stores bytes and returns their sha256.
 
-        `on_change` is called after a change, whether it succeeded or failed.
+        `on_change` is called after each change, whether it succeeded or failed.
         """
         self._write, self._put_blob, self._new_id = write, put_blob, new_id
         self._turn_id, self._call_id, self._on_change = turn_id, call_id, on_change

@@ -23,7 +23,7 @@ LABELS = ("the file now", "after the change", "before the change")
 
 
 class Clash(Exception):
-    """A change cannot be reverted; `marked` is the text with conflict markers, or None if there is none.
+    """Raised when a change cannot be reverted; `marked` is the text with conflict markers, or None if there is none.
 
     `overlaps`: later changes overlap, and there are three versions to compare.
     """
@@ -37,7 +37,7 @@ class Contents:
     """The stored contents of changes as comparable strings, with Unix line endings; None if there was no file."""
 
     def __init__(self, read_blob: Callable[[str], bytes]) -> None:
-        """`read_blob` returns the content stored under a sha256."""
+        """Create the object. `read_blob` returns the content stored under a sha256."""
         self._read_blob = read_blob
 
     def file(self, sha256: str) -> TextFile | None:
@@ -45,7 +45,7 @@ class Contents:
         return text_files.decode(self._read_blob(sha256)) if sha256 else None
 
     def text(self, sha256: str) -> str | None:
-        """Return the stored content of a file."""
+        """Return the stored content of a file as text, or None if `sha256` is ""."""
         file = self.file(sha256)
         return None if file is None else printable(file.text)
 
@@ -65,8 +65,8 @@ class RevertPlan(msgspec.Struct, frozen=True):
 class ToRevert(msgspec.Struct, frozen=True, kw_only=True):
     """A change to revert, or to reapply (`again`).
 
-    `named`: the changes that the log will list as reverted by it; `of`: the tools' changes affected; `is_back`: whether
-    it reapplies them.
+    `named`: the changes that the log will list as reverted by this step; `of`: the tools' changes that are affected;
+    `is_back`: whether the step reapplies them.
     """
 
     change: FileChanged
@@ -77,13 +77,13 @@ class ToRevert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_revert(change: FileChanged, by_id: Mapping[str, FileChanged]) -> ToRevert:
-    """Return how to revert a change."""
+    """Return the step that reverts a change."""
     of = tuple(tool_changes(change, by_id))
     return ToRevert(change=change, named=(change.id,), of=of, is_back=brings_back(change, by_id))
 
 
 def to_make_again(change: FileChanged, by_id: Mapping[str, FileChanged]) -> list[ToRevert]:
-    """Return how to reapply a reverted change: by its contents, or by reverting its reverts."""
+    """Return the steps that reapply a reverted change: from its contents, or by reverting its reverts."""
     reverts = [one for one in by_id.values() if not one.reverted and change.id in one.began.reverts]
     is_tools = not change.began.reverts and not change.began.gone
     if not (is_tools and change.began.before and change.after):
@@ -93,7 +93,7 @@ def to_make_again(change: FileChanged, by_id: Mapping[str, FileChanged]) -> list
 
 
 def place_to_revert(change: FileChanged, place: int, by_id: Mapping[str, FileChanged]) -> ToRevert:
-    """Return how to revert one hunk of a change, or to reapply it if the file does not have it."""
+    """Return the step that reverts one hunk of a change, or that reapplies the hunk if it is not in the file."""
     if not (change.reverted or place in change.places_gone):
         return ToRevert(change=change, named=(change.id,), of=(change,))
     reverts = (one for one in by_id.values() if not one.reverted and change.id in one.began.reverts)
@@ -104,10 +104,12 @@ def place_to_revert(change: FileChanged, place: int, by_id: Mapping[str, FileCha
 def plan_revert(
     steps: Sequence[ToRevert], context: ToolContext, contents: Contents, *, markers: bool, place: int | None = None
 ) -> RevertPlan:
-    """Return the plan to revert changes of one file, in this order; with `place`, only this hunk of a single change.
+    """Return the plan for reverting changes of one file, in this order.
+
+    With `place`, only this hunk of a single change.
 
     Raises:
-        Clash: it overlaps with later changes, and conflict markers are not wanted or not possible.
+        Clash: it cannot be reverted, or later changes overlap and conflict markers are not wanted or not possible.
         ToolError: the file cannot be read.
     """
     first = steps[-1].change.began
@@ -146,7 +148,7 @@ def _without(text: str | None, steps: Sequence[ToRevert], contents: Contents, pl
     """Return the text with the changes reverted, or with one hunk of a single change reverted.
 
     Raises:
-        Clash: it overlaps with later changes.
+        Clash: a change cannot be reverted, for example because later changes overlap with it.
     """
     for step in steps:
         change = step.change
@@ -164,9 +166,9 @@ def _without(text: str | None, steps: Sequence[ToRevert], contents: Contents, pl
 def gone_from(
     text: str | None, change: FileChanged, contents: Contents, wanted: int | None, *, is_back: bool
 ) -> PlacesGone:
-    """Return the hunks of a change that the text does not contain: reverting them would not change it.
+    """Return the hunks of a change that the text does not contain, so that reverting them would not change it.
 
-    If later changes overlap, the text does not show this, so the `wanted` hunks (None: all) count as requested.
+    If later changes overlap, the text does not show this, so the `wanted` hunks (None = all) count as requested.
     """
     before, after = contents.text(change.began.before), contents.text(change.after)
     count = max(1, len(hunks_of(contents.diff(change))))
@@ -188,7 +190,7 @@ def taken_back(now: str | None, before: str | None, after: str | None) -> str | 
     """Return the text with the change from `before` to `after` reverted; None = no file.
 
     Raises:
-        Clash: it overlaps with later changes.
+        Clash: the change cannot be reverted, for example because later changes overlap with it.
     """
     if now == after:
         return before
@@ -212,7 +214,7 @@ def _check_still_there(path: Path) -> None:
     """Check that the logged path, which had no links in it, still refers to the same file.
 
     Raises:
-        Clash: a symbolic link now leads elsewhere: out of the workspace, or to a file that something runs.
+        Clash: a symbolic link now leads elsewhere: out of the workspace, or to a file that is executed.
     """
     folder = Path(os.path.realpath(path.parent))
     if folder != path.parent:

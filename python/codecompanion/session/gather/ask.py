@@ -16,12 +16,13 @@ from codecompanion.retrieval.gather_pipeline import DEFAULT, PipelineName
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A question about the project at `root`.
 
-    `files`: the names the user wrote with `@` (R-213), restricted to `lines` if given; `active`: the file the user
-    works in, "" = none (R-214). `cursor`: its line, 0 = unknown. `pipeline`: finds and chooses the code. `budget` is in
-    tokens, None = the budget of `model`; `window` and `max_tokens` limit it, 0 = no limit. `always`: skip the decision
-    whether the question is about the project. `only_files`: `root` is not a project, and only the named files are read.
-    `unsaved`: contents of changed buffers by absolute path. `left_out` and `pinned`: pieces to exclude from and include
-    in the result. `seen`: messages of gathered code that the model still sees unchanged.
+    `files`: the names that the user wrote with `@` (R-213), restricted to `lines` if given; `active`: the file that the
+    user is working in, "" = none (R-214). `cursor`: the line in that file, 0 = unknown. `pipeline`: the pipeline that
+    finds and selects the code. `budget` is in tokens, None = the budget of `model`; `window` and `max_tokens` limit it,
+    0 = no limit. `always`: treat the question as being about the project, however it is classified. `only_files`:
+    `root` is not a project, and only the named files are read. `unsaved`: the contents of changed buffers, by absolute
+    path. `left_out` and `pinned`: snippets to exclude from the result and to include in it. `seen`: messages with
+    gathered code that the model still sees unchanged.
     """
 
     question: str

@@ -1,6 +1,6 @@
-"""The gatherer for chats: combines a question, the project's index and the user's settings (R-201, R-265, R-267).
+"""Gathers code for chats: combines a question, the project's index and the user's settings (R-201, R-265, R-267).
 
-Importing this module is cheap: the modules for gathering are imported with the first question.
+Importing this module is cheap: the modules needed for gathering are imported with the first question.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 UTILITY_SHARE = 0.35
-"""Timeout of one answer of the utility model, as a share of the total timeout."""
+"""Timeout of each answer of the utility model, as a share of the total timeout."""
 
 
 class ProjectGatherer:
     """Gathers code for all chats of a host.
 
-    `index_of` returns the index of a folder; `vectors` the vectors in use, None = none; `environment` the user's
-    environment, for the team's program. `may_use` decides which files of a project may be used, None = all;
-    `is_trusted` decides in which folders that program may run. The settings are read for each question, so that a
-    change applies at once (R-264).
+    `index_of` returns the index of a folder; `vectors` are the vectors in use, None = none; `environment` is the user's
+    environment, for the program that provides text about the team. `may_use` decides which files of a project may be
+    used, None = all; `is_trusted` decides in which folders that program may run. The settings are read for each
+    question, so that a change applies immediately (R-264).
     """
 
     def __init__(
@@ -57,7 +57,10 @@ class ProjectGatherer:
         self._team: TeamText | None = None
 
     async def gather(self, question: Question, tell: Callable[[str], None]) -> Gathered:
-        """Return the gathered code; on cancellation all work stops. The result lists failed parts (R-202, R-203)."""
+        """Return the gathered code; on cancellation, all work stops.
+
+        The result lists the parts that failed (R-202, R-203).
+        """
         from codecompanion.session.gather.ask import Ask
         from codecompanion.session.gather.gather_code import Means, gather
 
@@ -90,7 +93,7 @@ class ProjectGatherer:
         return await gather(ask, means)
 
     async def _search(self, root: Path, settings: GatheringSettings, tell: Callable[[str], None]) -> IndexSearch | None:
-        """Return the index search of a project, or None if it has no index and its files are searched as text."""
+        """Return a project's index search, or None if it has no index, so that its files are searched as text."""
         from codecompanion.session.gather.index_search import IndexSearch
 
         try:

@@ -1,4 +1,4 @@
-"""Chooses the found pieces to send, within a question's budgets, and notes the rest (R-244, R-247, R-248).
+"""Selects the found snippets to send, within a question's budgets, and notes the others (R-244, R-247, R-248).
 
 Chats, `gather` and `select` share these stages.
 """
@@ -37,11 +37,11 @@ from codecompanion.session.gather.project_code import CodeTexts
 from codecompanion.settings_sections import GatheringSettings
 
 _MAX_PLACES = 4
-"""Maximum number of line ranges of a file that a sentence lists."""
+"""Maximum number of line ranges per file that a sentence lists."""
 
 
 class ToChoose(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of the gatherers: pieces of code, other text, the search terms, the question's types."""
+    """The results of the gatherers: snippets of code, other text, the search terms, the question's types."""
 
     snippets: Sequence[Snippet]
     texts: Sequence[Snippet] = ()
@@ -121,9 +121,9 @@ def budget_of(ask: Ask, settings: GatheringSettings) -> int:
 
 
 def named_budget(ask: Ask, settings: GatheringSettings) -> int:
-    """Return the maximum budget for files the user named, 0 = no increase.
+    """Return the maximum budget for files that the user named, 0 = no increase.
 
-    A chat knows the free room in its context window (`max_tokens`), and a named file may use all of it. A budget that
+    A chat knows the free room in its context window (`max_tokens`), and named files may use all of it. A budget that
     the user has configured applies to named files too.
     """
     if ask.budget is not None or settings.budgets:
@@ -132,9 +132,9 @@ def named_budget(ask: Ask, settings: GatheringSettings) -> int:
 
 
 def not_sent(composed: Composed | None, large: Mapping[str, tuple[int, int]]) -> list[str]:
-    """Return a sentence for each named or pinned file that is not sent, or only in part because it is large.
+    """Return a sentence for each named or pinned file that is not sent, or is sent only in part because it is large.
 
-    `large`: path → bytes and lines of named files that exceed the limit for other files (R-216).
+    `large`: path → bytes and lines of named files that exceed the size limit for other files (R-216).
     """
     selection = composed.selection if composed is not None else Selection()
     missing = [

@@ -1,4 +1,4 @@
-"""Decides without a model whether a question is about the project, from the index or from its words (R-207)."""
+"""Decides, without a model, whether a question is about the project: by the index or its words (R-207)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.retrieval.index_evidence import Evidence, classify_by_index
 
 
 class EvidenceOf(Protocol):
-    """The index of a project as a source of evidence."""
+    """A project's index as a source of evidence."""
 
     async def evidence(self, question: str, unsaved: Mapping[str, str]) -> Evidence | None:
         """Return the index's evidence for a question, or None if the index cannot be used."""
@@ -25,7 +25,7 @@ def asks_index(stage: Classify, question: object) -> bool:
 
 
 def classify_question(question: object, stage: Classify, evidence: Evidence | None) -> Classification:
-    """Classify a question by the index or, without evidence, by its words."""
+    """Classify a question by the index's evidence or, without evidence, by its words."""
     if evidence is not None and isinstance(question, str) and asks_index(stage, question):
         return classify_by_index(question, evidence)
     return classify_by_words(question, WordRules(stage.with_exceptions))

@@ -1,4 +1,4 @@
-"""Runs work in threads that no caller awaits beyond its deadline (R-203)."""
+"""Runs work in threads that callers do not await beyond a deadline (R-203)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from codecompanion.errors import CodeCompanionError
 T = TypeVar("T")
 
 MAX_THREADS = 8
-"""Size of a separate thread pool: a thread that hangs on a disk does not block the host's other threads."""
+"""Size of the separate thread pool, which keeps a thread that hangs on a disk from blocking the host's other threads.
+"""
 
 
 _working = set[Event]()
@@ -26,7 +27,7 @@ class Stopped(Exception):
 
 
 class DiskDoesNotAnswer(CodeCompanionError):
-    """All threads hang in abandoned work, so new work would only wait for its deadline."""
+    """Raised when all threads hang in abandoned work, so that new work would only wait for its deadline."""
 
     def __init__(self) -> None:
         super().__init__("the disk does not respond")
@@ -38,9 +39,9 @@ def _threads() -> ThreadPoolExecutor:
 
 
 async def in_thread(work: Callable[[Callable[[], None]], T]) -> T:
-    """Run `work` in a thread and return its result; it calls the function it is given wherever it may stop.
+    """Run `work` in a thread and return its result; `work` calls the function passed to it wherever it may stop.
 
-    On cancellation this does not wait for the thread, because a hanging read must not delay a question. The thread
+    On cancellation, this does not wait for the thread, because a hanging read must not delay a question. The thread
     changes nothing, and ends at its next check.
 
     Raises:

@@ -1,6 +1,9 @@
-"""Gathers the code that a question is about: step 5.4 of "From Enter to the bytes" (`doc/dev/architecture.md`; R-201).
+"""Gathers the code that is relevant to a question: step 5.4 of "From Enter to the bytes" (`doc/dev/architecture.md`.
 
-Nothing here writes, and the network is used only for a model that the user has configured (option `utility`, R-267).
+R-201).
+
+Nothing here writes to disk, and the network is used only for a model that the user has configured (option `utility`,
+R-267).
 """
 
 from __future__ import annotations
@@ -74,19 +77,19 @@ SHARES = {
 GATHERING_SHARE = 0.85
 """The share of the total time after which all gatherers have ended; the rest is for choosing among their results."""
 ENOUGH_SHARE = 0.6
-"""After this share of its time the AST search starts no further file, because a timeout would lose all its results."""
+"""Share of its time after which the AST search starts no further file, because a timeout would lose all its results."""
 
 
 class CodeSearch(EvidenceOf, Protocol):
-    """The index of the project, callable as a search function."""
+    """The project's index, callable as a search function."""
 
     async def __call__(self, question: str, options: SearchOptions, unsaved: Mapping[str, str]) -> SearchOutcome:
-        """Return the best places; `unsaved`: path → text of changed buffers."""
+        """Return the best places for a question; `unsaved`: path → text of changed buffers."""
         ...
 
 
 class _CodeFound(msgspec.Struct, frozen=True):
-    """The search terms, the results, and the state of the index."""
+    """The results of the code gatherers: the search terms, the code found, and the state of the index."""
 
     terms: tuple[str, ...] = ()
     snippets: tuple[Snippet, ...] = ()
@@ -157,7 +160,7 @@ async def gather(ask: Ask, means: Means) -> Gathered:
 
 
 def _words_of(ask: Ask) -> str:
-    """Return the words of the question, or the names of the named files if code is requested without other words."""
+    """Return the words of the question, or the names of the named files if code is requested without further words."""
     words = asked_words(ask.question, ask.files)
     return words or (" ".join(ask.files) if ask.always else "")
 
@@ -178,7 +181,10 @@ def _limit(means: Means, name: str) -> float:
 async def _classify(
     ask: Ask, means: Means, runs: Runs, pipeline: GatherPipeline
 ) -> tuple[Classification, QuestionTypes]:
-    """Return the topic and types of the question; a request for code is about the project (R-204, R-212, R-213)."""
+    """Classify the question and return its types.
+
+    A question that requests code is about the project (R-204, R-212, R-213).
+    """
     said, kinds = await _without_model(ask, means, runs, pipeline.stage(Classify)), types_by_words(ask.question)
     if means.utility is not None and ask.question.strip():
         limit = _limit(means, "classification")
@@ -267,7 +273,7 @@ async def _definitions(
     terms: Sequence[str],
     first: Sequence[str] = (),
 ) -> list[Snippet]:
-    """Return the definitions with a term (R-222 … R-224), from the `first` files and all files with a term (R-221)."""
+    """Return definitions that contain a term (R-222 … R-224), in the `first` files and all with a term (R-221)."""
     work = in_thread(partial(files_with_terms, code, terms))
     paths = (*first, *await runs.run("term files", work, _limit(means, "term files"), []))
     until = means.clock() + ENOUGH_SHARE * min(_limit(means, "ast"), runs.left())
@@ -290,7 +296,7 @@ async def _search(ask: Ask, means: Means, options: SearchOptions, code: ProjectC
 async def _common(
     ask: Ask, code: ProjectCode, types: QuestionTypes, pipeline: GatherPipeline, found: Sequence[Snippet]
 ) -> list[Snippet]:
-    """Return common project files when no index was searched, by the same rules as the search (R-236)."""
+    """Return common project files if no index was searched, by the same rules as the index search (R-236)."""
     stage = pipeline.find(AppendCommonFiles)
     if stage is None or not wants_common(
         ask.question, _pieces(found), is_about_whole=types.is_architectural, beside_hits=stage.beside_hits
@@ -306,7 +312,7 @@ def _pieces(found: Sequence[Snippet]) -> list[str]:
 async def _find_texts(
     ask: Ask, means: Means, runs: Runs, code: ProjectCode, types: QuestionTypes, pipeline: GatherPipeline
 ) -> list[Snippet]:
-    """Return text other than code: architecture, team, memories, in the order of R-252."""
+    """Return text other than code in the order of R-252: architecture, team, memories."""
     works: dict[str, tuple[Awaitable[list[Snippet]], float]] = {}
     stage = pipeline.find(ReadTexts)
     wanted = stage.of if stage is not None else ()

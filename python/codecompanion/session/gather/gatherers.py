@@ -29,11 +29,13 @@ from codecompanion.workspace.syntax.languages import language_of
 
 Check = Callable[[], None]
 MayUse = Callable[[Path, Path, bytes, bool], bool]
-"""Whether a file of a project (root, path, content) may be used; the last argument: whether it would be run."""
+"""A function `(root, path, content, runs)` that returns whether a project file may be used; `runs`: whether it would be
+executed.
+"""
 
 
 def use_all(root: Path, path: Path, content: bytes, runs: bool) -> bool:
-    """Allow every file: on the command line, the user named the folder for this question."""
+    """Allow every file, because on the command line the user named the folder for this question."""
     del root, path, content, runs
     return True
 
@@ -51,9 +53,9 @@ def search_definitions(
     check: Check,
     is_late: Callable[[], bool] = lambda: False,
 ) -> list[Snippet]:
-    """Return the elements that best match the terms (R-222 … R-224); without a grammar, patterns find them.
+    """Return the elements that best match the terms (R-222 … R-224); in files without a grammar, patterns find them.
 
-    If it `is_late`, no further file is read: partial results are better than none.
+    Once `is_late` returns true, no further file is read: partial results are better than none.
     """
     elements, texts = list[Element](), list[Snippet]()
     for place, path in enumerate(paths):
@@ -73,7 +75,7 @@ def search_definitions(
 
 
 def beside_search(snippets: Sequence[Snippet], weight: float) -> list[Snippet]:
-    """Return the elements with their scores weighted relative to index results."""
+    """Return the elements with scores weighted relative to those of index results."""
     return [msgspec.structs.replace(one, score=MIN_SCORE + (one.score - MIN_SCORE) * weight) for one in snippets]
 
 
@@ -110,7 +112,7 @@ def found_snippet(found: FoundCode) -> Snippet:
 
 
 def read_common_files(code: ProjectCode, every_manifest: bool, check: Check) -> list[Snippet]:
-    """Return README, manifests and entry points (`common_files`, R-236), for use without an index."""
+    """Return the README, manifests and entry points (`common_files`, R-236), for use without an index."""
     found = list[Snippet]()
     for path in common_files(code.listed(check), every_manifest=every_manifest)[:MAX_COMMON]:
         check()
@@ -121,7 +123,7 @@ def read_common_files(code: ProjectCode, every_manifest: bool, check: Check) -> 
 
 
 def _common_snippet(path: str, text: str) -> Snippet:
-    """Return a common file as a snippet with the lowest score, so that it follows the results (R-236)."""
+    """Return a common file as a snippet with the lowest score, so that it comes after the search results (R-236)."""
     return Snippet(
         path=path,
         start=1,
@@ -162,13 +164,13 @@ def read_memories(code: ProjectCode, settings: GatheredMemorySettings, may_use: 
 
 
 def beside(source: GatherSource, text: str) -> Snippet:
-    """Return text that is not a file as a snippet, with secrets hidden because the user did not choose to send it."""
+    """Return text that is not from a file as a snippet; secrets are hidden, because the user did not choose it."""
     shown = hide_secrets(text)
     return Snippet(path="", start=0, end=0, text=shown, kind=source, source=source, score=MAX_SCORE)
 
 
 def _below(root: Path, path: str) -> Path:
-    """Return the path of a project file with links resolved; nothing outside the project is read (R-266)."""
+    """Return the path of a project file with links resolved; a path outside the project is an error (R-266)."""
     return Workspace(root).resolve(path)
 
 

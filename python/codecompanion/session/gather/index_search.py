@@ -1,4 +1,4 @@
-"""Adapts the index of a project to gathering (R-227, `search_code`)."""
+"""Adapts a project's index for gathering (R-227, `search_code`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class IndexSearch:
         self._index, self._vectors = index, vectors
 
     async def __call__(self, question: str, options: SearchOptions, unsaved: Mapping[str, str]) -> SearchOutcome:
-        """Return the best places; `unsaved`: path → text of changed buffers."""
+        """Return the best places for a question; `unsaved`: path → text of changed buffers."""
         return await search_code(self._index, question, options, self._vectors, unsaved)
 
     async def evidence(self, question: str, unsaved: Mapping[str, str]) -> Evidence | None:

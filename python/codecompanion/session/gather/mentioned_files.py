@@ -25,15 +25,15 @@ from codecompanion.workspace.secret_text import without_secrets
 
 MIN_NAME = 2
 MAX_READ_BYTES = 8_000_000
-"""Maximum bytes of a named file that are searched for the question's subject."""
+"""Maximum number of bytes read of a named file in which to search for the question's subject."""
 MAX_WALKED = 20_000
 """Maximum number of files searched for a bare name that git does not know."""
 
 
 class ReadFiles(msgspec.Struct, frozen=True):
-    """Snippets with whole files, in the order they were named, and notes about the others.
+    """The named files as whole snippets, in the order they were named, and notes about files that were not read.
 
-    `large`: {path: (size in bytes, lines read)} of files larger than `context.max_file_size_mb`.
+    `large`: {path: (size in bytes, lines read)} for files larger than `context.max_file_size_mb`.
     """
 
     snippets: tuple[Snippet, ...] = ()
@@ -57,9 +57,9 @@ def read_mentioned(
     lines: Sequence[NamedLines],
     check: Callable[[], None],
 ) -> ReadFiles:
-    """Return the named files and the active one; unreadable files are skipped and reported (R-215). Blocks.
+    """Return the named files and the active file; unreadable files are skipped and reported (R-215). Blocks.
 
-    If `lines` are given for a file, only these are returned.
+    If `lines` are given for a file, only these lines are returned.
     """
     snippets, notes = dict[tuple[str, int], Snippet](), list[str]()
     large = dict[str, tuple[int, int]]()
@@ -98,17 +98,17 @@ def read_mentioned(
 
 
 class _NotFound(CodeCompanionError):
-    """The named file does not exist or may not be read; the message says why."""
+    """Raised when a named file does not exist or may not be read; the message says why."""
 
 
 class _Finder:
-    """Finds the files that names refer to; the project is listed once for all bare names."""
+    """Finds the files that the mentioned names refer to; the project is listed once for all bare names."""
 
     def __init__(self, code: ProjectCode, check: Callable[[], None]) -> None:
         self._code, self._check, self._workspace = code, check, Workspace(code.root)
 
     def find(self, name: str) -> tuple[str, str]:
-        """Return the path of a named file relative to the root, and a note about it."""
+        """Return the path of a named file relative to the root, and a note if other files have the same name."""
         root, workspace = self._code.root, self._workspace
         if name.startswith("@") and not (root / name).exists():
             name = name[1:]
@@ -131,13 +131,13 @@ class _Finder:
 
     @cached_property
     def _walked(self) -> Mapping[str, Collection[str]]:
-        """Return the first files of the project by name, including ignored files."""
+        """Return file name → paths for the first files of the project, including ignored files."""
         everything = itertools.islice(walk(self._code.root, include_ignored=True), MAX_WALKED)
         return _by_name(map(self._workspace.relative, everything))
 
 
 def _by_name(paths: Iterable[str]) -> dict[str, Collection[str]]:
-    """Return the paths by their last part, without duplicates."""
+    """Return file name → paths with that name, without duplicates."""
     found = defaultdict[str, dict[str, None]](dict)
     for path in paths:
         found[path.rpartition("/")[2]][path] = None
@@ -145,15 +145,15 @@ def _by_name(paths: Iterable[str]) -> dict[str, Collection[str]]:
 
 
 def _names(name: str, path: str) -> bool:
-    """Return whether a mention names this secret file itself, rather than a link to it (R-266)."""
+    """Return whether a mention names a secret file itself, rather than a link to it (R-266)."""
     said = name.lstrip("@")
     return is_secret(said) and said.rpartition("/")[2] == path.rpartition("/")[2]
 
 
 def _read(code: ProjectCode, path: str, *, is_named: bool) -> tuple[Snippet, int]:
-    """Return a file as a snippet, and its size in bytes; of a very large file, only the beginning (R-216).
+    """Return a file as a snippet, and its size in bytes; only the beginning of a very large file is read (R-216).
 
-    In a file that the user did not name, secrets are hidden; if they cannot be, the snippet is empty.
+    In a file that the user did not name, secrets are hidden; if they cannot be hidden, the snippet is empty.
     """
     if path in code.unsaved:
         return whole_file(path, code.unsaved[path] if is_named else code.read(path) or ""), 0

@@ -13,9 +13,9 @@ from codecompanion.retrieval.smart_snippets import split_lines
 
 
 def named_lines(whole: Snippet, wanted: Sequence[NamedLines]) -> tuple[list[Snippet], list[str]]:
-    """Return the requested lines of a file, without duplicates, and notes on lines that it does not have.
+    """Return the requested lines of a file, without duplicates, and notes on requested lines that do not exist.
 
-    Reversed ranges are swapped; ranges beyond the file are clipped, with a note.
+    Reversed ranges are swapped; ranges that extend beyond the file are clipped, with a note.
     """
     lines = split_lines(whole.text)
     count = len(lines)

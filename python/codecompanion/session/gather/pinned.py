@@ -1,6 +1,6 @@
-"""Reads pinned pieces, which the user wants with every question, from the current files; they are placed first.
+"""Reads pinned snippets, which the user wants with every question, from the current files; they are placed first.
 
-A definition is identified by path and name, and by kind and line if several match.
+A definition is identified by path and name, and additionally by type and line if several match.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from codecompanion.session.gather.project_code import CodeTexts, ProjectCode
 
 UNPIN = " · /context, p unpins it"
 PART_OF = 2
-"""A piece inside a definition more than this many times its length was pinned as a part of it."""
+"""If a definition is more than this many times as long as the pinned range inside it, only that part was pinned."""
 
 
 class ReadPins(msgspec.Struct, frozen=True):
-    """The pinned pieces in their current state, and a note for each lost piece."""
+    """The pinned snippets in their current state, and a note for each pin that was not found."""
 
     snippets: tuple[Snippet, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def read_pinned(code: ProjectCode, pieces: Sequence[ChosenPiece], check: Callable[[], None]) -> ReadPins:
-    """Return the pinned pieces; lost pieces are reported, not replaced. Blocks."""
+    """Return the pinned snippets; pins that are not found are reported, not replaced. Blocks."""
     found, notes = list[Snippet](), list[str]()
     taken = set[tuple[str, int]]()
     for piece in pieces:
@@ -67,7 +67,7 @@ def _why_gone(code: ProjectCode, piece: ChosenPiece, is_read: bool) -> str:
 def where_now(
     code: ProjectCode, piece: ChosenPiece, lines: Sequence[str], taken: set[tuple[str, int]]
 ) -> ChosenPiece | None:
-    """Return the piece with its current lines, or None if it is gone; `taken`: first lines of other pins."""
+    """Return a pin with its current lines, or None if its code is gone. `taken`: the first lines of other pins."""
     if piece.kind == "file":
         return msgspec.structs.replace(piece, start=1, end=len(lines))
     if not piece.name:
@@ -84,7 +84,7 @@ def where_now(
 
 
 def _by_lines(definitions: Sequence[Definition], piece: ChosenPiece, lines: Sequence[str]) -> ChosenPiece | None:
-    """Locate a piece without a name: the lines around its anchor, or the definition that begins there."""
+    """Locate a pin without a name: by the lines around its anchor, or by the definition that begins there."""
     start, count = max(1, piece.start), len(lines)
     if piece.anchor:
         known = start - 1 + piece.anchor_at
@@ -104,7 +104,7 @@ def _by_lines(definitions: Sequence[Definition], piece: ChosenPiece, lines: Sequ
 
 
 def _definitions(code: ProjectCode, path: str, lines: Sequence[str]) -> Sequence[Definition]:
-    """Return the definitions of a file: by its grammar, else by patterns (R-225)."""
+    """Return the definitions of a file, found by its grammar, otherwise by patterns (R-225)."""
     if found := code.parse(path).definitions:
         return found
     elements = find_elements(lines)
@@ -116,7 +116,7 @@ def _definitions(code: ProjectCode, path: str, lines: Sequence[str]) -> Sequence
 
 
 def places_of(code: CodeTexts, pieces: Sequence[ChosenPiece]) -> set[tuple[str, int]]:
-    """Return (path, first line) of the pieces in the current files, even if they have moved. Blocks."""
+    """Return (path, first line) of the chosen snippets in the current files, even if they have moved. Blocks."""
     places = set[tuple[str, int]]()
     for piece in pieces:
         defined = code.parse(piece.path).definitions if piece.name else ()

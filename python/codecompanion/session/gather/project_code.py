@@ -1,4 +1,4 @@
-"""Reads the files of a project for the gatherers: below its root, with unsaved changes, each once (R-266).
+"""Reads the files of a project for the gatherers: only below its root, with unsaved changes, each once (R-266).
 
 All methods block and may be called in any thread.
 """
@@ -34,13 +34,13 @@ class CodeTexts(Protocol):
 
 
 def parse_text(path: str, text: str) -> ParsedFile:
-    """Return the definitions in a file's text; none if it is very large or has no grammar."""
+    """Return the definitions in a file's text; none if the text is very large or there is no grammar for it."""
     language = language_of(path, text[:8192].encode("utf-8", "replace"))
     return parse(text, language) if len(text) <= MAX_PARSED_CHARS else ParsedFile(language)
 
 
 class ProjectCode:
-    """A project during one gathering. `unsaved`: contents of changed buffers by absolute path."""
+    """The files of a project during one gathering. `unsaved`: the contents of changed buffers, by absolute path."""
 
     def __init__(self, root: Path, choice: Choice, unsaved: Mapping[str, str]) -> None:
         self.root, self.choice = Path(os.path.realpath(root)), choice
@@ -60,7 +60,7 @@ class ProjectCode:
             return self._listed
 
     def read(self, path: str) -> str | None:
-        """Return the text of a listed file, or None if it cannot be read or is not to be searched."""
+        """Return the text of a listed file, or None if it cannot be read or must not be searched."""
         if path in self.unsaved:
             text, why = without_secrets(self.unsaved[path], path)
             return None if why else text

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Runs(msgspec.Struct):
-    """Runs gatherers, and records which were late, which failed and why, and their durations in milliseconds."""
+    """Runs gatherers, and records which were late, which failed and why, and how many milliseconds each took."""
 
     clock: Callable[[], float]
     deadline: float
@@ -26,11 +26,11 @@ class Runs(msgspec.Struct):
     ms: dict[str, int] = {}
 
     def left(self) -> float:
-        """Return the seconds until everything must have ended."""
+        """Return the number of seconds left until all work must have ended."""
         return max(0.0, self.deadline - self.clock())
 
     async def run(self, name: str, work: Awaitable[T], limit_s: float, otherwise: T) -> T:
-        """Return the result of `work`, or `otherwise` if it is late or fails, which is recorded.
+        """Return the result of `work`, or `otherwise` if it is late or fails; either is recorded.
 
         Raises:
             asyncio.CancelledError: the entire gathering is being stopped.
@@ -53,14 +53,14 @@ class Runs(msgspec.Struct):
             self.ms[name] = int((self.clock() - begun) * 1000)
 
     async def run_all(self, works: Mapping[str, tuple[Awaitable[T], float]], otherwise: T) -> dict[str, T]:
-        """Run all concurrently and return each result; cancelling cancels all of them."""
+        """Run all `works` concurrently and return the result of each; cancelling this call cancels all of them."""
         names = list(works)
         found = await asyncio.gather(*(self.run(name, *works[name], otherwise) for name in names))
         return dict(zip(names, found, strict=True))
 
 
 def _reason(error: BaseException) -> str:
-    """Return the reason of a failure for the user; for a bug, only its type."""
+    """Return the reason for a failure to show to the user; for a bug, only its type."""
     if isinstance(error, CodeCompanionError):
         return str(error)
     if isinstance(error, OSError):

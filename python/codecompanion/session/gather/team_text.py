@@ -1,4 +1,7 @@
-"""Reads the text about the team from a file or from the user's program, cached for a minute (R-240)."""
+"""Reads the text about the team from a file or from the user's program.
+
+The program's output is cached for a minute (R-240).
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,10 @@ _MAX_BYTES = 16 * MAX_CHARS
 
 
 class TeamText:
-    """Reads the team's text as configured. `environment`: the environment of the program.
+    """Reads the text about the team as configured. `environment`: the environment of the program.
 
-    `may_use` decides about files of the project: the configured file, and those that the command names. The command
-    runs in the project's folder, which could provide modules and settings for it, so `is_trusted` must allow that
-    folder.
+    `may_use` decides on files of the project: the configured file, and files that the command names. The command runs
+    in the project's folder, which could provide modules and settings for it, so `is_trusted` must allow that folder.
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class TeamText:
     async def read(self, root: Path) -> str:
         """Return the text for a project, or "" if there is none.
 
-        Raises: ToolError: the program or the file cannot be used, or the folder is not trusted; says why.
+        Raises: ToolError: the program or the file cannot be used, or the folder is not trusted; the message says why.
         """
         if not self.settings.command:
             return await asyncio.to_thread(self._read_file, root) if self.settings.file else ""
@@ -55,7 +57,7 @@ class TeamText:
         return text
 
     def _may_run(self, root: Path) -> bool:
-        """Return whether the project and all of its files that the command names are trusted."""
+        """Return whether the project, and every project file that the command names, is trusted."""
         if not self._is_trusted(root):
             return False
         files = (root / word for word in self.settings.command if not Path(word).is_absolute())

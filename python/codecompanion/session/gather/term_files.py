@@ -11,13 +11,13 @@ from codecompanion.workspace.text_search import files_with
 
 TIME_LIMIT_S = 4.0
 MAX_READ = 250
-"""Maximum number of found files that are read to count their terms, those with a term in their path first."""
+"""Maximum number of found files that are read to count their terms; files with a term in their path are read first."""
 
 
 def files_with_terms(code: ProjectCode, terms: Sequence[str], check: Callable[[], None]) -> list[str]:
     """Return the project's own files that contain a term, ignoring case, best first. Blocks.
 
-    A file ranks higher the more different terms it contains, especially rare ones, and if its path contains a term.
+    A file ranks higher if it contains more different terms, especially rare ones, and if its path contains a term.
     """
     wanted = tuple(dict.fromkeys(term.lower() for term in terms if term.strip() and term.isprintable()))
     if not wanted:

@@ -1,4 +1,4 @@
-"""Asks a small model whether a question is about the project, its type, and search terms (R-204, R-212, R-220).
+"""Asks a small model for a question's type and search terms, and if it concerns the project (R-204, R-212, R-220).
 
 Used only if the user has configured a model (option `utility`); otherwise nothing is sent over the network (R-267). If
 the model fails, is late or gives an unusable answer, the words of the question decide.
@@ -36,15 +36,15 @@ class Utility:
         self._adapter, self._model, self._timeout_s = adapter, model or adapter.default_model, timeout_s
 
     async def classify(self, question: str) -> Classification | None:
-        """Classify whether the question is about the project (R-204), None = no usable answer."""
+        """Classify whether the question is about the project (R-204); None if there is no usable answer."""
         return await self._ask("classify_question", question, classification_of_reply)
 
     async def types(self, question: str) -> QuestionTypes | None:
-        """Return the types of the question (R-212), None = no usable answer."""
+        """Return the types of the question (R-212), or None if there is no usable answer."""
         return await self._ask("question_type", question, types_of_reply)
 
     async def terms(self, question: str) -> tuple[str, ...]:
-        """Return search terms (R-220), () = no usable answer."""
+        """Return search terms for the question (R-220), or () if there is no usable answer."""
         return await self._ask("search_terms", question, model_terms) or ()
 
     async def _ask(self, prompt: str, question: str, read: Callable[[str], T]) -> T | None:

@@ -1,7 +1,7 @@
 """Finds the sections of a summary for the card that folds them (R-454, R-543); Lua draws the card.
 
-Headings are read as leniently as in `context.summary_text.sections`, because a model may also write `7. **Title** –
-text`. Text that code added below a summary (quotes, a ledger, the request) does not belong to any section.
+Headings are parsed as leniently as in `context.summary_text.sections`, because a model may also write `7. **Title** –
+text`. Text that the plugin added below a summary (quotes, a ledger, the request) does not belong to any section.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from codecompanion.placeholders import LEDGER_HEADING, QUOTES_HEADING, RAW_HEADI
 from codecompanion.wire.events import SummarySection
 
 OPEN_WITHOUT_SCHEMA = (1, 7, 8, 9)
-"""Numbers of the sections that are unfolded if the form is unknown: the request, and the next steps."""
+"""Numbers of the sections that are unfolded if the summary's form is unknown: the request, and the next steps."""
 _BELOW = {
     QUOTES_HEADING: ("User messages", False),
     LEDGER_HEADING: ("Ledger", False),
@@ -39,7 +39,7 @@ def card_sections(text: str) -> tuple[SummarySection, ...]:
 
 
 def _of_form(preamble: str, parts: tuple[Part, ...]) -> dict[int, SummarySection]:
-    """Return the sections of a known form by line; the number is 0 if the heading is unnumbered."""
+    """Return line → section for a summary of a known form; the number is 0 if the heading is unnumbered."""
     line, sections = preamble.count("\n"), {}
     for part in parts:
         written = _NUMBER.match(part.head.lstrip(" \t#*_"))
@@ -50,7 +50,7 @@ def _of_form(preamble: str, parts: tuple[Part, ...]) -> dict[int, SummarySection
 
 
 def _of_lines(text: str, known: dict[int, SummarySection]) -> dict[int, SummarySection]:
-    """Return the lines that are only a heading: unnumbered, or numbered between the known sections around them."""
+    """Return line → section for lines that are only a heading, unnumbered or numbered between known sections."""
     sections: dict[int, SummarySection] = {}
     last = 0
     for line, (words, fence) in enumerate(lines_and_fences(text)):
@@ -71,7 +71,10 @@ def _of_lines(text: str, known: dict[int, SummarySection]) -> dict[int, SummaryS
 
 
 def _below(tail: str, first: int) -> dict[int, SummarySection]:
-    """Return the parts that code added below the summary, by line; `first` is the line where they begin."""
+    """Return line → section for the parts that the plugin added below the summary.
+
+    `first` is the line where they begin.
+    """
     return {
         first + line: SummarySection(
             line=first + line, title=_BELOW[words][0] or words.rstrip(":"), number=0, open=_BELOW[words][1]

@@ -37,7 +37,10 @@ def recall_key(seq: int) -> str:
 
 
 def _is_told(change: ViewChanged) -> bool:
-    """Return whether the change's own event describes it completely; a card names only the removed messages."""
+    """Return whether the change's own event describes it completely.
+
+    A compaction card names only the removed messages.
+    """
     return change.kind in ("edited", "rules_reread") or (change.kind == "compacted" and not change.replaced)
 
 
@@ -58,21 +61,21 @@ class ChatLog:
         self.title = ""
         """The title of the chat, or "" before its first message."""
         self.undone: tuple[str, ...] = ()
-        """The changes that are currently undone."""
+        """The ids of the changes that are currently undone."""
         self.chain = Chain()
         """The changes that can be undone and redone."""
         self.gone: dict[str, str] = {}
-        """The messages that left the view, each with the kind of change that removed it."""
+        """The messages that left the view: message id → kind of the change that removed it."""
         self.untold = False
         """Whether messages left or joined the view without an event to the editor."""
         self.keys: dict[str, str] = {}
-        """The recall key of each message, by its id."""
+        """Message id → recall key of the message."""
         self.had_memory = False
         """Whether the memory was ever attached, even if it has been removed since."""
         self.chosen = NOTHING_CHOSEN
         """The code that the user has pinned or left out of the next question."""
         self.files = NO_FILES
-        """The attached files by path, with the text of each that the model knows."""
+        """The attached files by path, each with its text as known to the model."""
         self.tools: tuple[str, ...] = ()
         """The chosen tools and groups, () = as configured."""
         self.typed = 0
@@ -103,7 +106,7 @@ class ChatLog:
         await asyncio.shield(asyncio.ensure_future(self._write(payloads, None, with_late=False)))
 
     def write_later(self, *payloads: EventPayload) -> None:
-        """Postpone these payloads: they are written before the next ones, in the same transaction.
+        """Postpone these payloads: they are written before the next payloads, in the same transaction.
 
         Used for payloads that mean nothing on their own, or that could not be stored when they were due.
         """
@@ -116,7 +119,7 @@ class ChatLog:
         return waits
 
     def write_unawaited(self, *payloads: EventPayload) -> None:
-        """Write these in the background; if the store fails, they are written before the next payloads."""
+        """Write these payloads in the background; if the store fails, they are written before the next payloads."""
 
         async def write() -> None:
             with contextlib.suppress(StoreError):  # the next write reports it
@@ -136,7 +139,7 @@ class ChatLog:
             await self.write()
 
     async def write_late(self) -> None:
-        """Retry the postponed payloads, ignoring another failure, which the user already knows about."""
+        """Retry the postponed payloads, and ignore another failure, because the user already knows about it."""
         with contextlib.suppress(StoreError):
             await self.write_rest()
 
@@ -178,7 +181,7 @@ class ChatLog:
         return await asyncio.to_thread(self._store.load_events, self.chat_id)
 
     async def added(self, ids: Collection[str]) -> Sequence[Message]:
-        """Return these messages as they were added, each read by its position in the log.
+        """Return these messages as they were originally added; each is read by its position in the log.
 
         Raises:
             StoreError: the log cannot be read.

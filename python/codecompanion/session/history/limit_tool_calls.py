@@ -1,7 +1,8 @@
-"""Limits tool calls written by a model or a server to a size that a chat can store permanently (lesson 28).
+"""Limits the size of tool calls written by a model or a server, because a chat stores them permanently (lesson 28).
 
-Every call is stored, drawn, counted and sent again with each later request, so a name of a megabyte or endless
-arguments must not be stored. A cut call still results in an error that the model sees, because the registry refuses it.
+Every call is stored, drawn, counted and sent again with each later request, so a megabyte-long name or endless
+arguments must not be stored. A truncated call still results in an error that the model sees, because the registry
+refuses it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _CONTROL = regex(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def tame(finished: Finished) -> Finished:
-    """Return the end of a reply with its calls limited in size; the same object if nothing was cut."""
+    """Return the finished reply with oversized tool calls truncated.
+
+    Return the same object if nothing was truncated.
+    """
     calls = tuple(_tame(call) for call in finished.tool_calls)
     return finished if calls == finished.tool_calls else msgspec.structs.replace(finished, tool_calls=calls)
 

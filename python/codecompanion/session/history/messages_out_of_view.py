@@ -1,4 +1,4 @@
-"""Finds the messages that left a chat's view, and the kind of change that removed each, from the log alone.
+"""Finds, from the log alone, the messages that left a chat's view and the kind of change that removed each.
 
 The buffer folds messages that left the request and shows the rest as sent (lesson 54); `/clear` starts a new page.
 """
@@ -12,7 +12,7 @@ from codecompanion.model.messages import GO_ON_TAG, SUMMARY_TAG, Message, is_typ
 from codecompanion.model.view import View, answer_turn, apply_change, is_of_answer
 
 WIPED = "cleared"
-"""The kind of change made by `/clear`, whose removed messages are not drawn at all."""
+"""The kind of the change made by `/clear`; messages removed by it are not drawn at all."""
 
 
 def take_out(gone: dict[str, str], change: ViewChanged) -> None:
@@ -38,7 +38,7 @@ def gone_from(events: Sequence[LogEvent], undone: Sequence[str]) -> dict[str, st
 
 
 def turns_taken_back(events: Sequence[LogEvent], undone: Sequence[str]) -> frozenset[str]:
-    """Return the turns of regenerated answers whose change was undone."""
+    """Return the ids of the turns that regenerated an answer and were then undone."""
     if not undone:
         return frozenset()
     changes = (event.payload for event in events if isinstance(event.payload, ViewChanged))
@@ -55,7 +55,7 @@ def by_kind(gone: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def pages(events: Sequence[LogEvent], undone: Sequence[str]) -> tuple[int, frozenset[str]]:
-    """Return the index of the newest `/clear` that is not undone (-1 = none), and the messages hidden before it.
+    """Return the index of the newest `/clear` not undone (-1 = none), and the ids of the messages it hides.
 
     A message restored afterwards is drawn, even if it was removed again.
     """
@@ -86,7 +86,7 @@ def summary_ids(change: ViewChanged) -> tuple[str, ...]:
 
 
 def place_of_card(messages: Sequence[Message], change: ViewChanged) -> str:
-    """Return the message above which a compaction's card is drawn: the first drawn message after it in the view.
+    """Return the id of the message below a compaction's card: the first drawn message after the summary in the view.
 
     `messages` is the view before the change. Returns "" if no drawn message follows, because the card is then the
     newest entry.

@@ -1,4 +1,4 @@
-"""The one-line title of a tool call, from its tool, or from its arguments if the tool is unknown."""
+"""Builds the one-line title of a tool call: from its tool, or from its arguments if the tool is unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codecompanion.tools.tool_registry import ToolRegistry
 
 
 def title_of_call(tools: ToolRegistry, call: ToolCall) -> str:
-    """Return the title of a call, as given by its tool if that is known."""
+    """Return the title of a call, as given by its tool if the tool is known."""
     try:
         return one_line(tools.get(call.name).title(tools.validate(call.name, call.arguments)))
     except ToolError:
@@ -20,13 +20,13 @@ def title_of_call(tools: ToolRegistry, call: ToolCall) -> str:
 
 
 def recorded_title(call: ToolCall) -> str:
-    """Return the title of a call to an unknown tool: the name and the beginning of its arguments' values."""
+    """Return the title of a call to an unknown tool: the tool name and the beginning of the argument values."""
     arguments = " ".join(_values_of(call.arguments[:1_000]).split())
     return f"{call.name} {arguments[:60]}{'…' if len(arguments) > 60 else ''}"
 
 
 def _values_of(arguments: str) -> str:
-    """Return the values of flat arguments without their names, or anything else unchanged."""
+    """Return the argument values without their names, or the text unchanged if it is not a JSON object."""
     try:
         given = msgspec.json.decode(arguments)
     except NOT_READABLE:

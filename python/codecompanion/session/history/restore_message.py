@@ -17,7 +17,7 @@ from codecompanion.model.view import View
 
 
 class Restoration(msgspec.Struct, frozen=True):
-    """The changes of a restoration. `original` is the requested message."""
+    """The changes that restore a message. `original` is the requested message."""
 
     original: Message
     replaced: tuple[Message, ...] = ()
@@ -30,7 +30,7 @@ class Restoration(msgspec.Struct, frozen=True):
 
 
 def find(messages: Sequence[Message], item: str) -> Message | None:
-    """Return the newest message with this message or call id."""
+    """Return the newest message with this message id or call id, or None."""
     named = (m for m in reversed(messages) if m.id == item or (m.role == "tool" and m.tool_call_id == item))
     return next(named, None)
 
@@ -73,9 +73,9 @@ def restoration(messages: Sequence[Message], view: View, item: str) -> Restorati
 
 
 def _anchor(messages: Sequence[Message], view: View, first: Message) -> str:
-    """Return the message of the view after which to insert restored ones: after older messages and every summary.
+    """Return the id of the message after which restored messages are inserted: after older messages and every summary.
 
-    This is because a provider does not see messages before its own summary.
+    A provider does not see messages before its own summary.
     """
     places = {message.id: place for place, message in enumerate(messages)}
     own = places[first.id]

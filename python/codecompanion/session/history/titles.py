@@ -12,12 +12,12 @@ _QUOTED = regex(r"[^\n]{1,400}:\d+-\d+\n(`{3,20})[^\n`]{0,80}\n")
 
 
 def title_of(text: str, most: int = TITLE_CHARS) -> str:
-    """Return a chat's title: the first words of its first message on one line, skipping quotes of files."""
+    """Return a chat's title: the first words of its first message on one line, skipping quoted lines of files."""
     return cut_line((_after_quoted(text) or text)[: 10 * most], most)
 
 
 def _after_quoted(text: str) -> str:
-    """Return the text after leading quotes of selected lines, as written by `:'<,'>CodeCompanionChat`."""
+    """Return the text after any leading quoted lines, as written by `:'<,'>CodeCompanionChat`."""
     while found := _QUOTED.match(text):
         end = text.find(f"\n{found[1]}\n", found.end() - 1)
         if end < 0:

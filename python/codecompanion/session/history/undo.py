@@ -1,8 +1,8 @@
-"""The undo and redo state of a chat, and the stages paused after an undo: projections of the log alone (R-545).
+"""Derives a chat's undo and redo state, and the stages paused after an undo, from the log alone (R-545).
 
-Only the newest change can be undone, because a newer change may depend on an older one (the summary of a summary).
-Undoing thus projects the log without the end of a chain, and the view is exactly as before, plus later messages.
-Nothing here has an effect; `session.actions.view_edits` carries it out.
+Only the newest change can be undone, because a newer change may depend on an older one (such as a summary of a
+summary). To undo a change, the log is replayed without it, so the view is exactly as before, plus later messages. This
+module has no side effects; `session.actions.view_edits` carries out the undo.
 """
 
 from __future__ import annotations
@@ -33,20 +33,22 @@ UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "u
 """Kinds of changes that the user can undo; the others repair the history or belong to later messages."""
 _TAKES_AWAY = frozenset({"edited", "compacted", "detached", "cleared", "regenerated"})
 _RESTS = 2
-"""Cycles until a pause ends, counted from the current one; between turns, the next request starts the next cycle."""
+"""Number of cycles that a pause lasts, including the current one; between turns, the next request starts the next
+cycle.
+"""
 
 
 class Chain(msgspec.Struct, frozen=True):
-    """The changes that can be undone, oldest first, and those that can be redone, the next one last.
+    """The changes that can be undone, oldest first, and those that can be redone, with the next one last.
 
-    `blocked`: an irreversible change has since replaced a message that the newest change had changed.
+    `blocked`: whether an irreversible change has since replaced a message that the newest change had changed.
     """
 
     undoable: tuple[ViewChanged, ...] = ()
     redoable: tuple[ViewChanged, ...] = ()
     blocked: bool = False
     replaced: tuple[Replaced, ...] = ()
-    """Answers that were replaced by another answer, whether or not that can still be undone."""
+    """Answers that were replaced by another answer, whether or not the replacement can still be undone."""
 
     @property
     def has_answer(self) -> bool:
@@ -54,10 +56,10 @@ class Chain(msgspec.Struct, frozen=True):
         return any(answer_turn(change) for change in (*self.undoable, *self.redoable))
 
     def to_undo(self, change_id: str) -> ViewChanged:
-        """Return the newest change, to be undone; a given `change_id` must be its id.
+        """Return the newest change, to be undone; `change_id`, if given, must be its id.
 
         Raises:
-            InputError: there is none, or it is another one.
+            InputError: there is nothing to undo, the id is another change's, or the change can no longer be undone.
         """
         if not self.undoable:
             raise InputError("Nothing to undo: nothing in this chat was cleared, compacted, detached or pinned.")
@@ -71,10 +73,10 @@ class Chain(msgspec.Struct, frozen=True):
         return newest
 
     def to_redo(self, change_id: str) -> ViewChanged:
-        """Return the change undone last, to be redone; a given `change_id` must be its id.
+        """Return the change undone last, to be redone; `change_id`, if given, must be its id.
 
         Raises:
-            InputError: there is none, or it is another one.
+            InputError: there is nothing to redo, or the id is another change's.
         """
         if not self.redoable:
             raise InputError("Nothing to redo: nothing was undone, or the chat has changed since.")
@@ -87,7 +89,8 @@ class Chain(msgspec.Struct, frozen=True):
 def chain_of(events: Sequence[LogEvent]) -> Chain:
     """Return the current undo and redo state; any new change of the view clears the redo list.
 
-    A new answer can be swapped with the old one as long as it ends the chat, because the next message replies to it.
+    A new answer can be swapped with the old one as long as it ends the chat, because the next message replies to the
+    current one.
     """
     undoable: list[ViewChanged] = []
     redoable: list[ViewChanged] = []
@@ -136,7 +139,10 @@ def is_offered(change: ViewChanged) -> bool:
 
 
 def _without_settled(undoable: list[ViewChanged], message: Message) -> list[ViewChanged]:
-    """Return the changes; without new answers if the message is not part of one, because the chat has continued."""
+    """Return the changes that can still be undone after this message.
+
+    If the message is not part of a new answer, the chat has continued, so replaced answers can no longer be swapped.
+    """
     turns = {turn for change in undoable if (turn := answer_turn(change))}
     if not turns or (is_of_answer(message) and message.turn_id in turns):
         return undoable
@@ -144,7 +150,7 @@ def _without_settled(undoable: list[ViewChanged], message: Message) -> list[View
 
 
 def replaced_answers(events: Sequence[LogEvent]) -> tuple[Replaced, ...]:
-    """Return the answers replaced by another answer, by the ids of their messages."""
+    """Return the answers that were replaced by another answer, each with the ids of its messages."""
     undone = frozenset(undone_ids(events))
     changes = [e.payload for e in events if isinstance(e.payload, ViewChanged) and e.payload.kind == "regenerated"]
     if not changes:
@@ -190,7 +196,7 @@ def _is_blocked(
 
 
 def tools_chosen(events: Sequence[LogEvent], undone: Sequence[str]) -> tuple[str, ...]:
-    """Return the tools and groups chosen at the end of a log, () = as configured."""
+    """Return the tools and groups chosen at the end of a log, or () if the configuration applies."""
     chosen: tuple[str, ...] = ()
     for event in events:
         change = event.payload
@@ -218,7 +224,7 @@ def marks(
     chain: Chain,
     lost: tuple[str, ...] = (),
 ) -> ViewMarks:
-    """Return the marks for messages in and removed from the next request."""
+    """Return the marks of messages that are in the next request or were removed from it."""
     newest = chain.undoable[-1] if chain.undoable else None
     return ViewMarks(
         chat=chat_id,
@@ -272,7 +278,7 @@ PAUSED_BY = {"edited": _AUTOMATIC, "compacted": frozenset({"context_compacted"})
 
 
 def says_go_on(payload: EventPayload) -> bool:
-    """Return whether the event ends the pauses, as a compaction, /clear, a chosen policy or an explicit resume does."""
+    """Return whether the event ends the pauses: a compaction, `/clear`, a chosen policy or an explicit resume."""
     match payload:
         case PauseEnded() | PolicySet():
             return True
@@ -315,7 +321,7 @@ def rest_of(events: Sequence[LogEvent]) -> Rest:
 
 
 def outcome(change: ViewChanged, *, undone: bool = False) -> str:
-    """Describe the effect of the change or, with `undone`, of its undo, such as `1 tool result restored`."""
+    """Describe the effect of the change, or of undoing it (`undone`), such as `1 tool result restored`."""
     report, number = change.report, len(change.removed)
     title = report.title or "a message"
     match change.kind:

@@ -22,7 +22,7 @@ from codecompanion.wire.events import Severity
 
 
 class FileServers:
-    """Keeps the servers that files define, by folder. `chats`: the open chats by id."""
+    """Keeps the servers defined in files, by folder. `chats`: the open chats by id."""
 
     def __init__(self, servers: McpServers, services: Services, chats: Callable[[], Mapping[str, Chat]]) -> None:
         self._servers, self._services, self._chats = servers, services, chats

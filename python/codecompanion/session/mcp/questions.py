@@ -1,7 +1,7 @@
-"""Answers a server's requests while one of its tools runs, for a model reply or for input; the user always decides.
+"""Answers a server's requests for a model reply or user input while one of its tools runs; the user always decides.
 
-Both appear as blocks in the chat whose call is running. A reply comes from the chat's own adapter and model, and its
-cost is charged to the chat; neither request nor reply is added to the history.
+Both requests appear as blocks in the chat whose call is running. A reply comes from the chat's own adapter and model,
+and its cost is charged to the chat; neither request nor reply is added to the history.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ MAX_SAMPLE_TOKENS = 4_096
 MAX_SAMPLE_CHARS = 200_000
 SAMPLE_S = 300.0
 MAX_FIELDS = 30
-"""The most fields a form may have: the user enters them one at a time."""
+"""Maximum number of fields in a form, because the user fills them in one at a time."""
 MAX_FORM_CHARS = 20_000
-"""Maximum characters of a form, which is shown in full; a list of all countries takes 3,000."""
+"""Maximum length of a form in characters, because it is shown in full; a list of all countries takes 3,000."""
 _KINDS = ("string", "integer", "number", "boolean", "array")
 _REFUSED = "the user does not want this"
 
 
 async def sample(services: Services, chat: Chat | None, server: str, request: SamplingRequest) -> SamplingReply:
-    """Return a reply of the chat's model once the user has agreed.
+    """Return a reply from the chat's model once the user has agreed.
 
     Raises:
         Refused: the user declined, or the model could not be asked.
@@ -97,11 +97,11 @@ async def _reply(services: Services, chat: Chat, request: SamplingRequest, most:
 
 
 async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) -> dict[str, Any] | None:
-    """Return the values the user entered, or None if the question was closed without an answer.
+    """Return the values that the user entered, or None if the question was closed without an answer.
 
     Raises:
         Refused: the user declined.
-        Unaskable: the form cannot be shown completely; the user sees that too.
+        Unaskable: the form cannot be shown completely; the user is notified too.
     """
     if chat is None:
         raise Refused("no chat waits for this server")
@@ -180,7 +180,7 @@ def _question(
 
 
 def _is_secret(name: str, field: Mapping[str, Any]) -> bool:
-    """Return whether a value is masked and never stored: a password by its schema, its name or its title."""
+    """Return whether a value is masked and never stored: a password according to its schema, name or title."""
     if field.get("format") == "password" or field.get("writeOnly") is True:
         return True
     if field.get("type", "string") != "string" or _choices(field):
@@ -189,7 +189,7 @@ def _is_secret(name: str, field: Mapping[str, Any]) -> bool:
 
 
 def _label(name: str, field: Mapping[str, Any]) -> str:
-    """Return the label of a field in all views: its title, or its name if it has none."""
+    """Return the label of a field, used wherever it is shown: its title, or its name if it has none."""
     return cut(_one_line(field.get("title") or name), 60)
 
 
@@ -254,7 +254,7 @@ def _typed(given: Approve) -> dict[str, str]:
 def _values(
     typed: Mapping[str, str], fields: Mapping[str, Mapping[str, Any]], required: tuple[str, ...]
 ) -> tuple[dict[str, Any], str]:
-    """Return the values converted to the types of their fields, and the problem with the first invalid one."""
+    """Return the values converted to the types of their fields, and the problem with the first invalid value, or ""."""
     values: dict[str, Any] = {}
     for name, field in fields.items():
         text = typed.get(name, "").strip()

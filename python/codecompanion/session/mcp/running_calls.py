@@ -27,7 +27,10 @@ class RunningCalls:
 
     @contextlib.asynccontextmanager
     async def running(self, chat_id: str, limit_s: float) -> AsyncIterator[None]:
-        """Run a call for a chat; raises `TimeoutError` if the server takes longer than `limit_s`."""
+        """Track a call for a chat inside the `with` block.
+
+        Raises `TimeoutError` if the server takes longer than `limit_s`.
+        """
         self._chats.append(chat_id)
         try:
             async with asyncio.timeout(limit_s) as clock:
@@ -61,7 +64,7 @@ class RunningCalls:
 
     @contextlib.contextmanager
     def while_the_user_is_asked(self) -> Iterator[tuple[str, ...]]:
-        """Pause the time limits; yield the chats that have running calls, the newest last.
+        """Pause the time limits; yield the ids of the chats that have running calls, newest last.
 
         Raises:
             Refused: no call is running.

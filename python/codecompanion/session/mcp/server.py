@@ -30,7 +30,7 @@ from codecompanion.tools.tool_provider import NOT_STARTED
 
 _log = logging.getLogger(__name__)
 MIN_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
-"""The first and the longest delay before a restart, in seconds; doubled each time, until a call succeeds."""
+"""Initial and maximum delay before a restart, in seconds; it doubles with each restart until a call succeeds."""
 MAX_RESTARTS = 5
 LOG_LINES = 200
 
@@ -46,10 +46,13 @@ class ServerState(StrEnum):
 
 
 class Hands(Protocol):
-    """The services that the host provides to a server."""
+    """The host's services for a server."""
 
     def spec(self, entry: Entry) -> ServerSpec:
-        """Return how to start it now, and register its secrets for hiding. Blocks; raises `McpError`."""
+        """Return how to start the server now, and register its secrets so that they are hidden.
+
+        Blocks; raises `McpError`.
+        """
 
     def environment(self, spec: ServerSpec) -> Mapping[str, str]:
         """Return the complete environment for the server process."""
@@ -64,7 +67,7 @@ class Hands(Protocol):
         """Return the folders the server may see."""
 
     async def sample(self, server: Server, chats: Sequence[str], request: SamplingRequest) -> SamplingReply:
-        """Ask the user, then the model. `chats`: those with running calls, the newest last. Raises `Refused`."""
+        """Ask the user, then the model. `chats`: the chats with running calls, newest last. Raises `Refused`."""
 
     async def elicit(self, server: Server, chats: Sequence[str], request: ElicitationRequest) -> dict[str, Any] | None:
         """Ask the user for values. Raises `Refused`."""
@@ -79,7 +82,8 @@ class Server:
         self.state = ServerState.STOPPED if self.is_on else ServerState.OFF
         self.problem = ""
         self.lacks_packages = False
-        """Whether it failed because Python packages are not installed, which is reported once for all servers."""
+        """Whether the server failed because Python packages are not installed; this is reported once for all servers.
+        """
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.older_lines = 0
         """The number of lines dropped from `log`."""
@@ -240,7 +244,7 @@ class Server:
         return given
 
     async def ask(self, how: Callable[[Connection], Any], limit_s: float, chat_id: str = "") -> Any:
-        """Send the server a request for a waiting chat; time for questions to the user does not count.
+        """Send a request to the server on behalf of a waiting chat; time spent asking the user does not count.
 
         Raises:
             McpError: the server is not running or did not answer in time; the message names it.
@@ -260,7 +264,8 @@ class Server:
 
 
 _NO_LIMIT_S = 86_400.0
-"""The timeout given to the SDK, in seconds; `ask` enforces the real limit, which excludes questions to the user."""
+"""The timeout given to the SDK, in seconds; `ask` enforces the real limit, which excludes time spent asking the user.
+"""
 
 
 class _Ears:

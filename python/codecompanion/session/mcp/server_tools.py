@@ -1,7 +1,7 @@
-"""Turns a server's tools into chat tools, which are named, described and checked like the others; each call asks.
+"""Turns a server's tools into chat tools, which are named, described and checked like others; each call needs approval.
 
 The user can turn off approval for the server or the tool. Of the server's own text, the model receives only the tool
-descriptions, truncated. Its hints (`readOnlyHint` …) are shown in the approval and have no effect.
+descriptions, truncated. The server's hints (`readOnlyHint` …) are shown in the approval and have no effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 MAX_TOOLS = 128
-"""The most tools that the strictest provider accepts in one request; further ones are left out."""
+"""Maximum number of tools that the strictest provider accepts in one request; further tools are left out."""
 MAX_DESCRIPTION_CHARS = 2_000
 _TITLE_CHARS = 60
 
@@ -34,7 +34,10 @@ Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[Given]]
 
 
 class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of a server, with its chat tool. `problem`: why it cannot be offered to chats, or "" if it can."""
+    """A server's tool, with the chat tool made from it.
+
+    `problem`: why it cannot be offered to chats, or "" if it can.
+    """
 
     server: str
     own_name: str
@@ -55,10 +58,10 @@ class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
 def server_tools(
     spec: ServerSpec, offered: Iterable[McpTool], call: Call, is_settled: IsSettled = lambda: True
 ) -> tuple[ServerTool, ...]:
-    """Return the tools of a server, sorted by name, including those that cannot be offered, with the reason.
+    """Return the tools of a server, sorted by name, including tools that cannot be offered, with the reason.
 
-    `is_settled` is false after the server has announced changed tools and before they are listed; meanwhile no "always"
-    grant applies.
+    `is_settled` is false after the server has announced changed tools and before they are listed; until then, no
+    "always" grant applies.
     """
     by_name = {tool.name: tool for tool in offered}
     names = model_names(spec.name, by_name)

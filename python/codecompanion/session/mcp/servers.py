@@ -1,7 +1,7 @@
-"""Manages the MCP servers of this host: configured ones, and those of projects whose server file the user trusts.
+"""Manages the MCP servers of this host: configured servers, and those of projects whose server file the user trusts.
 
-No server is started, and nothing of the SDK is imported, before a chat is about to send its first request, or the user
-asks for it. A request waits a limited time for starting servers; then it is sent without their tools.
+No server is started and no part of the SDK is imported until a chat is about to send its first request or the user asks
+for it. A request waits a limited time for servers to start; then it is sent without their tools.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from codecompanion.workspace.secret_text import holds_secret
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
 MAX_LISTED = 500
-"""The most resources, and the most prompts, of a server that are sent to the editor for completion."""
+"""Maximum number of resources, and of prompts, per server that are sent to the editor for completion."""
 SEE = ":CodeCompanion mcp shows more."
 
 
@@ -52,7 +52,7 @@ class _Provider:
         self.source = f"MCP server {server.name}"
 
     def tools(self, root: Path) -> Sequence[Tool]:
-        """Return the server's tools, for chats it serves."""
+        """Return the server's tools, or none if it does not serve chats in `root`."""
         return self._server.joined if self._server.root in (None, root) else ()
 
     def may_bring(self, name: str, root: Path) -> bool:
@@ -62,7 +62,7 @@ class _Provider:
         return not is_known and server.root in (None, root) and is_tool_of(server.name, name)
 
     def group(self, root: Path) -> ProvidedGroup | None:
-        """Return all tools of the server, for chats it serves."""
+        """Return the group of all the server's tools, or None if it does not serve chats in `root`."""
         server = self._server
         if server.root not in (None, root):
             return None
@@ -86,7 +86,7 @@ class _Provider:
 
 
 class McpServers:
-    """Starts and stops all servers of a host. `chats`: the open ones by id; `keep_secret` registers values to hide."""
+    """Starts and stops all servers of a host. `chats`: the open chats by id; `keep_secret` registers values to hide."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class McpServers:
             chat.notice(Severity.WARN, f"{without}: the packages for MCP servers are not installed yet.")
 
     def _tell(self, chat: Chat, server: Server, what: str, chat_id: str = "") -> None:
-        """Report a problem once in the chat `chat_id`, or once for all chats if that is ""."""
+        """Report a problem once in the chat `chat_id`, or once for all chats if `chat_id` is ""."""
         key = (chat_id, server.name, what)
         if key not in self._told:
             self._told.add(key)
@@ -200,7 +200,7 @@ class McpServers:
     # ---- services for servers (`server.Hands`)
 
     def spec(self, entry: Entry) -> ServerSpec:
-        """Return how to start a server now, and register its secrets, which are then hidden everywhere."""
+        """Return how to start a server now, and register its secrets so that they are hidden everywhere."""
         if not self.have_packages():
             raise McpMissing("the packages for MCP servers are not installed")
         root = next((place for (place, _), one in self._servers.items() if one.entry is entry and place), None)
@@ -218,7 +218,7 @@ class McpServers:
         return False
 
     def _folder_of(self, entry: Entry, workspace: Path) -> Path:
-        """Return the folder a server starts in; not an untrusted workspace, which could provide modules and settings.
+        """Return a server's folder, never an untrusted workspace, which could provide modules and settings.
 
         `python -m server` and `npx server` load files from the working folder first.
         """
@@ -226,12 +226,12 @@ class McpServers:
         return workspace if is_of_workspace or self._services.trust.is_trusted(workspace) else Path.home()
 
     def _workspace(self) -> Path:
-        """Return the folder of the newest chat, for servers of all folders."""
+        """Return the folder of the newest chat, used for servers that serve all folders."""
         chats = list(self._chats().values())
         return chats[-1].root() if chats else Path.cwd()
 
     def environment(self, spec: ServerSpec) -> Mapping[str, str]:
-        """Return the environment for a server process: Neovim's without secrets, plus the variables of its entry."""
+        """Return a server's environment: Neovim's without secrets, plus the entry's variables."""
         hidden = self._services.hidden_variables()
         return {**clean_environment(self._services.environment, _OWN_SOURCE, hidden), **spec.env}
 
@@ -248,13 +248,13 @@ class McpServers:
         self._services.emit(McpChanged(server=server.name))
 
     def roots(self, server: Server) -> Sequence[str]:
-        """Return the folders of the chats it serves."""
+        """Return the folders of the chats that the server serves."""
         if server.root is not None:
             return (str(server.root.resolve()),)
         return tuple(dict.fromkeys(str(chat.root().resolve()) for chat in self._chats().values()))
 
     async def sample(self, server: Server, chats: Sequence[str], request: SamplingRequest) -> SamplingReply:
-        """Ask the user, then the model of the chat whose call is running."""
+        """Ask the user, then the model of the chat whose call is running; return its reply."""
         from codecompanion.session.mcp.questions import sample  # rarely needed
 
         return await sample(self._services, self._chat(chats), server.name, request)
@@ -334,7 +334,7 @@ async def _can_send(chat: Chat) -> bool:
 
 
 def _secrets(entry: Entry, spec: ServerSpec) -> Iterator[str]:
-    """Yield the secrets in a server's entry: by name, by appearance, or because they were looked up."""
+    """Yield the secrets in a server's entry: secret or looked-up environment values, headers, and keys in the URL."""
     hidden = HiddenVariables(is_secret=holds_secret)
     for name, value in spec.env.items():
         if hidden.hides(name, value) or entry.settings.env[name].startswith(("cmd:", "file:")):

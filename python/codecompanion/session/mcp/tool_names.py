@@ -13,8 +13,8 @@ _HASH_CHARS = 6
 def model_names(server: str, tools: Iterable[str]) -> dict[str, str]:
     """Return {tool: name for the model} for the tools of a server.
 
-    If a name is too long, has invalid characters or would collide with another, the start of its hash is appended, so
-    that it does not depend on the other tools.
+    If a name is too long, has invalid characters or would collide with another, a hash is appended, so that the name
+    does not depend on the other tools.
     """
     plain = {tool: f"{_letters(server)}__{_letters(tool)}" for tool in tools}
     counted: dict[str, int] = {}

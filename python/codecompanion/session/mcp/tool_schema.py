@@ -22,10 +22,10 @@ class UnusableSchema(ValueError):
 
 
 def usable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a tool's arguments.
+    """Return the schema of a tool's arguments in the accepted form.
 
     Raises:
-        UnusableSchema: it is endlessly recursive, refers to another document, is nested too deeply, or too large.
+        UnusableSchema: the schema is recursive without end, refers to another document, or is too deep or too large.
     """
     made = _Making(schema).node(schema, 0, ())
     made.setdefault("type", "object")

@@ -1,7 +1,7 @@
-"""Finds the files that the command lines of a folder's MCP servers name; they are trusted with the server file.
+"""Finds the files named in the command lines of a folder's MCP servers; they are trusted together with the server file.
 
-Otherwise a command in the sandbox could rewrite `server.py`, and the server would start it outside the sandbox.
-Any argument that may be a path counts: a false match only causes one more trust prompt after a change.
+Otherwise a command in the sandbox could rewrite `server.py`, and the server would start it outside the sandbox. Any
+argument that may be a path counts: a false match only causes one more trust prompt after a change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DATABASE = b"SQLite format 3\0"
 
 
 class NamedFile(msgspec.Struct, frozen=True):
-    """A file of the folder that a command line names, and the hash of its content."""
+    """A file in the folder that is named in a command line, and the hash of its content."""
 
     path: str
     sha256: str
@@ -41,7 +41,7 @@ class NamedFile(msgspec.Struct, frozen=True):
 def named_files(
     entries: Iterable[Entry], root: Path, folder: Path, environment: Mapping[str, str]
 ) -> tuple[NamedFile, ...]:
-    """Return the files inside `folder` that the command lines of these servers name. Blocks briefly."""
+    """Return the files inside `folder` that are named in the command lines of these servers. Blocks briefly."""
     found = dict[str, NamedFile]()
     for entry in entries:
         for path in _candidates(entry, root, environment):
@@ -55,7 +55,7 @@ def named_files(
 
 
 def hash_with(sha256: str, named: Iterable[NamedFile]) -> str:
-    """Return a hash of a server file and the files it names; the file's own hash if it names none."""
+    """Return a hash of a server file and the files named in it; the file's own hash if it names none."""
     parts = sorted(f"{one.path}\0{one.sha256}" for one in named)
     return (
         hashlib.sha256("\0".join([sha256, *parts]).encode("utf-8", "surrogateescape")).hexdigest() if parts else sha256

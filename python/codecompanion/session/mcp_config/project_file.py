@@ -23,10 +23,10 @@ NAME = ".mcp.json"
 
 
 class ServerFile(msgspec.Struct, frozen=True):
-    """A server file as it is now. `problem`: why none of its servers can be used, or "" if they can.
+    """A server file in its current state. `problem`: why none of its servers can be used, or "" if they can.
 
     `is_users`: the file belongs to the user, wherever it is. `text`: its content. `sha256` covers the file and the
-    files of the folder that its command lines name.
+    files of the folder named in its command lines.
     """
 
     path: Path

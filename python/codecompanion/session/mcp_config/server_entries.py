@@ -22,14 +22,17 @@ MAX_SERVERS = 100
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A server entry, not expanded. `source`: the file it is from, "" = the user's configuration."""
+    """A server entry before its variables are expanded.
+
+    `source`: the file it comes from, "" = the user's configuration.
+    """
 
     name: str
     settings: McpServerSettings
     source: str = ""
 
     def line(self) -> str:
-        """Return the command or address as shown to the user; values of headers and `env` as written."""
+        """Return the command or URL as shown to the user, with the values of headers and `env` as written."""
         one = self.settings
         what = one.url or " ".join(_quoted(word) for word in one.cmd)
         extra = [f"env {name}={text}" for name, text in one.env.items()]
@@ -39,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def configured(servers: Mapping[str, McpServerSettings]) -> tuple[list[Entry], list[str]]:
-    """Return the configured servers sorted by name, and a sentence for each that cannot be used."""
+    """Return the configured servers sorted by name, and a sentence for each server that cannot be used."""
     entries, mistakes = [], []
     for name, one in sorted(servers.items()):
         try:

@@ -45,7 +45,7 @@ from codecompanion.workspace.secret_text import hide_secrets
 
 MAX_FILE_BYTES = 800_000
 MAX_BYTES = 32_000_000
-"""Maximum bytes of files that one search reads, newest first."""
+"""Maximum number of bytes that one search reads; the newest files are read first."""
 HEAD_BYTES = 4_096
 """Bytes read from a file for its title and first line."""
 MAX_KIT_LOGS = 60
@@ -65,14 +65,14 @@ class ProjectMemory:
         trust: Trust,
         root: Path,
     ) -> None:
-        """Take `own`, the settings that name the files the user writes."""
+        """Initialise the memory; `own` are the settings that name the user's own files."""
         self._files, self._exclusions, self._own, self._trust, self._root = files, exclusions, own, trust, root
         self.mark = mark_of(folder_of(root))
-        """The name of the project's folders."""
+        """The project's identifier, used as the name of its folders."""
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the project's notes, `/memories` for the tool."""
+        """Return the folder of the project's notes, which the tool sees as `/memories`."""
         return self._files.places.project_dir(self.mark)
 
     def has_any(self) -> bool:
@@ -83,9 +83,9 @@ class ProjectMemory:
     def entries(
         self, *, whole: bool = True, everything: bool = False, check: Callable[[], None] = _NOTHING_STOPS
     ) -> list[Entry]:
-        """Return all entries, the user's first, the others newest first.
+        """Return all entries: the user's first, then the others, newest first.
 
-        Without `whole`, only the start of each other file is read. `everything`: include all projects.
+        Without `whole`, only the start of each file is read, except for the user's. `everything`: include all projects.
 
         Raises:
             StoreUnavailable: a folder cannot be read.
@@ -157,7 +157,7 @@ class ProjectMemory:
         return self._files.changing()
 
     def why_refused(self, text: str) -> str:
-        """Return why this text may not be remembered (R-449); "" = it may."""
+        """Return why this text may not be remembered (R-449), or "" if it may."""
         return why_refused([text], self._exclusions)
 
     def search(self, query: str, check: Callable[[], None]) -> tuple[FoundMemory, ...]:
@@ -188,7 +188,7 @@ class ProjectMemory:
         return self._files.places.has_any(self.mark, self._root) or kit_folder(self._root).is_dir()
 
     def users_files(self) -> tuple[Path | None, Path | None]:
-        """Return the user's file for every project and the project's file, None = not used."""
+        """Return the user's file for all projects and the project's file; None for a file that is not used."""
         settings = self._own
         if not settings.enabled:
             return None, None
@@ -251,7 +251,7 @@ class ProjectMemory:
         )  # fmt: skip
 
     def _name(self, file: MemoryFile) -> str:
-        """Return the path of a file for the memory tool; "" = the tool cannot view it."""
+        """Return the path of a file as the memory tool sees it, or "" if the tool cannot view it."""
         if not file.name or (file.project and file.project != self.mark):
             return ""
         below = file.path.relative_to(self.folder if file.project else self._files.places.memory_dir).as_posix()

@@ -35,7 +35,7 @@ class BeforeMessage(msgspec.Struct, frozen=True):
         """Return the context sent before the message of a submit.
 
         Raises:
-            InputError: something it mentions is unavailable; nothing was logged.
+            InputError: something that the message mentions is unavailable; nothing was logged.
             asyncio.CancelledError: stopped; nothing was logged.
         """
 

@@ -1,4 +1,4 @@
-"""Turns editor mentions into messages before the one that mentions them, within the free room and without duplicates.
+"""Turns editor mentions into context messages before the user's message: within the room, no duplicates.
 
 Text that is already in the next request is replaced by a reference (`already_sent`), provided that it stays in that
 request.
@@ -34,17 +34,17 @@ from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.requests import EditorItem, Submit
 
 _LARGE_CHARS = 200_000
-"""Texts above this size, in characters, are counted and truncated in a thread."""
+"""Length in characters above which texts are counted and truncated in a thread."""
 
 
 class Composing:
-    """Turns the mentions of one chat's messages into messages."""
+    """Turns the mentions in one chat's messages into context messages."""
 
     def __init__(self, services: Services, control: ContextControl) -> None:
         self._services, self._control = services, control
 
     async def messages(self, submit: Submit, items: Sequence[EditorItem], coming: Sequence[Message]) -> list[Message]:
-        """Return the items as messages with token counts; `coming`: messages sent before them in the same request."""
+        """Return the items as messages with token counts. `coming`: messages that precede them in the same request."""
         known = self._known(submit, items, coming)
         ids = [self._services.new_token() for _ in items]
         work = partial(self._without_repeated, submit, items, ids, known, coming)

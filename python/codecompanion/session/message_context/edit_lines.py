@@ -1,4 +1,4 @@
-"""Puts the lines of an edit in place into a message before the instruction, counted and folded like others."""
+"""Puts the lines of an edit in place into a context message before the instruction, counted and folded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codecompanion.wire.requests import EditTarget
 
 
 def text_of(target: EditTarget, control: ContextControl) -> str:
-    """Return the text of the lines as the model sees it."""
+    """Return the lines to edit as text, as the model sees them."""
     return lines_of(target, chars_around(control.fitting.room))
 
 

@@ -13,13 +13,13 @@ from codecompanion.wire.events import CodeGathered, EditorContextSent, FileUpdat
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The events logged before a message, and the events for the editor once it is sent."""
+    """The events logged before a message, and the events for the editor once the message is sent."""
 
     payloads: tuple[EventPayload, ...] = ()
     told: tuple[FileUpdated | EditorContextSent | CodeGathered | Notice, ...] = ()
 
     def saying(self, chat_id: str, sentences: Sequence[str]) -> Found:
-        """Return this with added sentences, shown below the message now and whenever the chat is reopened."""
+        """Return a copy with added sentences, shown below the message now and whenever the chat is reopened."""
         if not sentences:
             return self
         said = tuple(dict.fromkeys(sentences))

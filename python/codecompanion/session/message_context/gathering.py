@@ -35,7 +35,7 @@ TIME_LIMIT_S = 30.0
 UNSAVED_LIMIT_S = 1.0
 """Timeout for reading unsaved buffers: the editor answers in milliseconds, unless it is blocked by a prompt."""
 CHARS4_PER_TOKEN = 0.6
-"""Ratio of characters / 4 (R-245) to the real token count of code (lessons, counting)."""
+"""Ratio of characters / 4 (R-245) to the actual token count of code (lessons, counting)."""
 MIN_TOKENS = 100
 """Minimum room for code, in tokens; not even a function fits in less."""
 LABEL = "gathering code"

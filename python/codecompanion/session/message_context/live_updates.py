@@ -1,7 +1,7 @@
-"""Sends changes made to attached files since the model saw them, before the user's next message.
+"""Tells the model, before the user's next message, about changes to attached files since it last saw them.
 
-Unchanged files cost one `stat`. Updates are logged right before the message, so the prompt cache of everything
-above stays valid. On failure the message is sent as typed.
+Unchanged files cost one `stat`. Updates are logged right before the message, so the prompt cache of everything above
+stays valid. On failure the message is sent as typed.
 """
 
 from __future__ import annotations
@@ -40,21 +40,23 @@ TIME_LIMIT_S = 5.0
 """Time limit in seconds, so that an unresponsive file system does not keep a message from being sent."""
 LOOK_LIMIT_S = 1.0
 WHOLE_AGAIN_TOKENS = 4_000
-"""A file that is no longer in the context is sent whole up to this size; above it, as a diff with `read_file`."""
+"""Maximum size in tokens of a file that is resent whole if it is no longer in the context; a larger file is sent as a
+diff if the model has `read_file`.
+"""
 MAX_BESIDE = 2_000
-"""The most files of a folder that are searched for a renamed file."""
+"""Maximum number of files in a folder that are searched for a renamed file."""
 
 
 Signature = tuple[object, ...]
 
 
 class LiveUpdates:
-    """Watches the live attachments of one chat. Its only state saves reading unchanged files."""
+    """Watches the live attachments of one chat. Its only state is a cache that avoids rereading unchanged files."""
 
     def __init__(self, services: Services, control: ContextControl) -> None:
         self._services, self._control = services, control
         self._seen: dict[str, tuple[LiveFile, Signature]] = {}
-        """Each file as the model last saw it, with its signature at that time."""
+        """Each file as the model last saw it, with its signature at that time, by path."""
 
     async def before(self, text: str, snapshot: Snapshot, turn_id: str, cycle: int) -> Found:
         """Return the context sent before a message: changes of live attachments since the model saw them.
@@ -153,7 +155,7 @@ class LiveUpdates:
         return whole.issuperset(one.parts)
 
     def _base(self, one: LiveFile) -> str | None:
-        """Return the text the model knows: the text it was shown plus its own tools' edits; None = unknown."""
+        """Return the text as the model knows it: the text it was shown, with its own edits applied; None = unknown."""
         base = self._stored(one.shown)
         calls = {call.id for message in self._control.log.view.messages for call in message.tool_calls}
         for edit in one.edits if base is not None else ():
@@ -182,7 +184,7 @@ class LiveUpdates:
             return None  # lost with its database; the whole file is sent
 
     def _file_text(self, sha256: str) -> str | None:
-        """Return a file as it was before or after a change; "" if there was none."""
+        """Return a file's stored text before or after a change, "" if the file did not exist, or None if it is lost."""
         if not sha256:
             return ""
         try:
@@ -191,7 +193,7 @@ class LiveUpdates:
             return None
 
     async def _renamed(self, one: LiveFile, now: Now, root: Path) -> Now:
-        """Return the state, with the new name if a file with the old text exists in the same folder."""
+        """Return the file's state, with the new name if a file with the old text exists in the same folder."""
         base = self._stored(one.shown)
         if not base or now.sha256 != GONE:
             return now
@@ -203,7 +205,7 @@ class LiveUpdates:
 
 
 def sha256_of(text: str) -> str:
-    """Return the sha256 under which content is stored."""
+    """Return the SHA-256 under which the content is stored."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -230,7 +232,7 @@ def _signatures(files: Sequence[LiveFile], root: Path, snapshot: Snapshot) -> Ma
 
 
 def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
-    """Return the current state of a file, in the editor or on disk; None = the editor has it but does not answer."""
+    """Return a file's current state, in the editor or on disk, or None if it is in neither."""
     path = _real(one, root)
     from codecompanion.session.attachments.read_attachment import outside_of  # not needed at startup
 
@@ -251,7 +253,7 @@ def _now(one: LiveFile, root: Path, opened: Opened) -> Now | None:
 
 
 def _shown(one: LiveFile, text: str) -> Now:
-    """Return the state of a file with its text, or as unreadable if it now contains a secret."""
+    """Return the state of a file with this text; a file that now contains a secret counts as unreadable."""
     if found := why_secret(text, one.path):
         return Now(UNREADABLE, why=f"it now contains a secret ({found}); the user can attach it again")
     return Now(sha256_of(text), text)

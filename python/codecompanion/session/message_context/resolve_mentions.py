@@ -1,6 +1,6 @@
-"""Turns the editor mentions of a message into messages before it: once each, with current content, within limits.
+"""Turns a message's editor mentions into context messages: once each, with current content, within limits.
 
-The editor has already sent the content, or sends it later if a language server is slow. Until all of it has arrived
+The editor has already sent the content, or sends it later if a language server is slow. Until all content has arrived,
 the message waits in the queue, so stopping returns it to the input. On failure the user sees one sentence, and the
 message returns to the input.
 """
@@ -28,12 +28,13 @@ from codecompanion.workspace.secret_files import is_secret
 from codecompanion.workspace.secret_text import find_secrets, hide_secrets
 
 LATE_LIMIT_S = 60.0
-"""Timeout in seconds for an editor that does not answer at all; slow sources have their own limits there."""
+"""Timeout in seconds for an editor that does not answer at all; slow sources have their own limits in the editor."""
 LABEL = "reading the editor"
 _CHOSEN = frozenset({"buffer", "selection", "file", "diff"})
-"""Items that show only text chosen by the user; secrets are removed from all others (a diff comes without them)."""
+"""Items that show only text chosen by the user; secrets are removed from all other items (a diff arrives without them).
+"""
 _SHOWN_LINES = 12
-"""Maximum lines in the fold below the message; K shows all."""
+"""Maximum number of lines in the fold below the message; K shows all."""
 
 
 class MentionedContext:
@@ -65,7 +66,7 @@ class MentionedContext:
         """Return the context sent before a message, after `coming`. `begin` is called before a slow part.
 
         Raises:
-            InputError: something it mentions is unavailable; nothing was logged.
+            InputError: something that the message mentions is unavailable; nothing was logged.
             asyncio.CancelledError: stopped; nothing was logged.
         """
         line = self._looking_at(submit)
@@ -90,7 +91,7 @@ class MentionedContext:
         return found.saying(self._control.chat_id, said)
 
     def _looking_at(self, submit: Submit) -> str:
-        """Return the line about the open file, or "" if it is off, already sent, or an edit sends the lines."""
+        """Return the line about the open file, or "" if disabled, already sent, or the submit is an edit in place."""
         if self._control.purpose or submit.edit is not None or not self._services.settings.chat.tell_open_file:
             return ""
         line = looking_at(submit.snapshot, self._services.root(submit.snapshot))
@@ -151,7 +152,7 @@ class MentionedContext:
         )
 
     def _with_secrets(self, messages: Sequence[Message]) -> tuple[str, ...]:
-        """Return a sentence about the secret files that are sent because the user mentioned them (R-266)."""
+        """Return a sentence about secret files that are sent because the user mentioned them, or nothing (R-266)."""
         paths = [path for m in messages if m.mentioned is not None for path in m.mentioned.paths]
         secret = [path for path in dict.fromkeys(paths) if is_secret(path)]
         held = [m.mentioned.paths for m in messages if m.mentioned is not None and find_secrets(m.text)]

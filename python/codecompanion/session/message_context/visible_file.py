@@ -32,7 +32,7 @@ def first_line(snapshot: Snapshot, root: Path) -> str:
 
 
 def _name(snapshot: Snapshot, root: Path) -> str:
-    """Return the name of the open file in the workspace, or "" if there is none."""
+    """Return the workspace path of the open file, or "" if there is none."""
     path = Path(snapshot.current)
     if not snapshot.current or not path.is_relative_to(root):
         return ""
@@ -40,7 +40,7 @@ def _name(snapshot: Snapshot, root: Path) -> str:
 
 
 def told_last(control: ContextControl) -> str:
-    """Return the newest line about the visible file that is already in the next request, "" = none."""
+    """Return the newest line about the visible file that is already in the next request, or "" if there is none."""
     messages = control.shaper.current().messages
     return next((message.text for message in reversed(messages) if message.tag == LOOKING_TAG), "")
 

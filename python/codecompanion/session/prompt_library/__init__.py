@@ -1,1 +1,1 @@
-"""Lists the prompt files for the editor, and decides which of a project's may be used."""
+"""Lists the prompt files for the editor, and decides which of a project's prompts may be used."""

@@ -27,7 +27,7 @@ BEGINNING_CHARS = 200
 
 
 async def list_prompts(services: Services, request: ListPrompts) -> dict[str, Any]:
-    """Return the answer of `requests.ListPrompts`."""
+    """Return the answer to a `requests.ListPrompts` request."""
     root = Path(services.settings.workspace.root or request.cwd or ".")
     return await asyncio.to_thread(_read, request, root, services.trust)
 

@@ -23,7 +23,7 @@ OUTSIDE, SECRET = "is outside the project", "may contain secrets"
 
 
 async def check_mentions(services: Services, request: CheckMentions) -> dict[str, str]:
-    """Return the answer of `requests.CheckMentions`."""
+    """Return the answer to a `requests.CheckMentions` request."""
     return await asyncio.to_thread(beyond, request.text, services.settings.workspace.root or request.cwd or ".")
 
 

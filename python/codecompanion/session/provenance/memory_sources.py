@@ -1,6 +1,6 @@
-"""Stores the sources of notes in `/memories`: a note written while outside text was in the chat keeps its sources.
+"""Stores the sources of `/memories` notes: a note written beside outside text keeps that text's sources.
 
-The table (file path → sources) is beside the folder, where the tool cannot write. All functions block.
+The table (file path → sources) is stored next to the folder, where the tool cannot write. All functions block.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _one_at_a_time = threading.Lock()
 
 
 class MemorySources:
-    """The table beside the memory folder. `project`: the mark of the project, "" = the tool sees the whole folder."""
+    """The table next to the memory folder. `project`: the project's identifier, "" = the tool sees the whole folder."""
 
     def __init__(self, memory_dir: Path, project: str = "") -> None:
         self._folder, self._path, self._project = memory_dir, memory_dir.with_name(FILE_NAME), project
@@ -45,9 +45,10 @@ class MemorySources:
         return tuple(table.get(_folded(name), ()) for name in names)
 
     def before_call(self, arguments: Mapping[str, Any], sources: Sequence[Source]) -> None:
-        """Record the chat's current sources for the note that a memory call will write.
+        """Record the chat's current sources for the note that a memory call is about to write.
 
-        Recording comes first, so a host killed in between never leaves a note without its sources.
+        The sources are recorded before the note is written, so a host killed between the two never leaves a note
+        without its sources.
 
         Raises: OSError: the table cannot be written.
         """
@@ -66,7 +67,7 @@ class MemorySources:
         self._change(change)
 
     def after_call(self, arguments: Mapping[str, Any]) -> None:
-        """Remove the entries that a memory call has deleted or renamed.
+        """Remove the entries of notes that a memory call has deleted or renamed.
 
         Raises: OSError: the table cannot be written.
         """
@@ -76,7 +77,9 @@ class MemorySources:
             self._change(lambda table: [table.pop(key) for key in _below(table, name)])
 
     def before_file(self, path: Path, sources: Sequence[Source]) -> None:
-        """Record the sources of a summary that will be written below the folder; forget summaries that are gone.
+        """Record the sources of a summary that will be written below the folder.
+
+        Remove the entries of deleted summaries.
 
         Raises: OSError: the table cannot be written.
         """
@@ -93,7 +96,7 @@ class MemorySources:
         self._change(change)
 
     def forget(self, path: Path) -> tuple[Source, ...]:
-        """Forget a file that was deleted and return its sources.
+        """Remove the entry of a deleted file and return its sources.
 
         Raises: OSError: the table cannot be written.
         """
@@ -125,7 +128,7 @@ class MemorySources:
                 yield (Path(folder) / name).relative_to(self._folder).as_posix()
 
     def _key(self, virtual: str) -> str:
-        """Return the key of a path as the tool resolves it."""
+        """Return the table key of a path, resolved as the tool resolves it."""
         parts = [part for part in virtual.split("/") if part not in ("", ".")][1:]
         if parts[:1] == [MEMORY_SHARED] and self._project:
             return _folded("/".join(parts[1:]))
@@ -171,7 +174,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _folded(name: str) -> str:
-    """Return the key of a path below the folder, in lower case for file systems that ignore case.
+    """Return the table key of a path below the folder, in lower case for file systems that ignore case.
 
     Keys begin with `memories/`, as in tables of earlier versions.
     """

@@ -24,7 +24,7 @@ from codecompanion.tools.tool import Narrowed
 
 IN_THE_CONTEXT = "text from {source} is in the context"
 MAX_NAMED = 3
-"""Maximum number of sources listed by name; a single additional source is named rather than counted."""
+"""Maximum number of sources listed by name; a single source above the limit is named rather than counted."""
 TRUST_IT = " (:CodeCompanion trust)"
 
 
@@ -32,12 +32,12 @@ class Narrowing:
     """Tracks the sources in one chat's view; reads only new messages, or all of them after a change of the view."""
 
     def __init__(self, log: ChatLog, root: Callable[[], Path], trusts: Callable[[str], bool]) -> None:
-        """Take `trusts`, which returns whether the user trusts a folder."""
+        """Initialise the tracker; `trusts` returns whether the user trusts a folder."""
         self._log, self._root, self._trusts = log, root, trusts
         self._fold = Fold[Message, SourcesSoFar](SourcesSoFar(), read_sources)
         self._turn, self._of_turn = "", tuple[Source, ...]()
         self.has_changed_files = False
-        """Whether the chat has changed a file since the first narrowing text arrived."""
+        """Whether the chat has changed a file since text that restricts its grants first arrived."""
 
     def sources(self) -> tuple[Source, ...]:
         """Return the sources in the view that restrict grants."""
@@ -60,7 +60,7 @@ class Narrowing:
         return found
 
     def because(self) -> str:
-        """Return why grants are restricted in the current turn, "" = they are not."""
+        """Return why grants are restricted in the current turn, or "" if they are not."""
         return self._told(self.of_turn(self._turn))
 
     def narrowed(self, turn_id: str) -> Narrowed:
@@ -81,18 +81,18 @@ class Narrowing:
         return self.kept(tuple(source for source in found if is_untrusted(source, self._trusts, root)))
 
     def kept(self, sources: Sequence[Source]) -> tuple[Source, ...]:
-        """Return the sources as stored beside the chat, with an untrusted folder named."""
+        """Return the sources as stored with the chat, with the folder's path added to file sources."""
         root = str(self._root())
         return tuple(named("file", source.name or root) if source.kind == "file" else source for source in sources)
 
     def to_log(self, tool: str, sources: tuple[Source, ...]) -> tuple[Source, ...]:
-        """Return a result's sources as logged: untrusted folders named, sources that the tool implies left out."""
+        """Return a result's sources for the log: an untrusted folder's path, and no sources the tool implies."""
         if not self._trusts(str(self._root())):
             sources = self._named(sources)
         return () if sources == (of_tool(tool),) else sources
 
     def _named(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
-        """Return the sources with the folder named, because a chat's workspace may change."""
+        """Return the sources with the folder's path added, because a chat's workspace may change."""
         root = str(self._root())
         return tuple(named("file", root) if one in (FILE, COMMAND) else one for one in sources)
 

@@ -1,4 +1,4 @@
-"""Shows the newest blocks of a long stored chat before its log is read, in a time independent of its length.
+"""Shows the newest blocks of a long stored chat before its log is read, in time independent of the log's length.
 
 The blocks are compared with the whole log afterwards; if they differ, the chat is redrawn from the log.
 """
@@ -18,13 +18,14 @@ from codecompanion.store.log.tail_state import TailState
 from codecompanion.wire.events import Entry, Restored
 
 READ = (200, 400, 1_600, 6_400)
-"""Numbers of newest events to read, in turn, until they suffice; shorter logs are read whole."""
+"""Numbers of newest events to read, tried in turn until they suffice; shorter logs are read whole."""
 PAINT_S = 0.03
-"""Delay in seconds before the whole log is read, so that the first piece reaches the editor (both need the GIL)."""
+"""Delay in seconds before the whole log is read, so that the newest blocks reach the editor first (both need the GIL).
+"""
 
 
 class Newest(msgspec.Struct, frozen=True):
-    """The newest blocks of a chat, and the tail state of its log."""
+    """The newest blocks of a chat, and the state at the end of its log."""
 
     entries: tuple[Entry, ...]
     state: TailState
@@ -54,7 +55,7 @@ def read_newest(services: Services, chat_id: str) -> Newest | None:
 
 
 def pieces_above(pieces: Sequence[Restored], shown: Restored) -> list[Restored] | None:
-    """Return the pieces of the whole log above the part already shown, or None if that part was not its end."""
+    """Return the blocks of the whole log above those already shown, or None if those were not its end."""
     if not pieces or pieces[0].entries != shown.entries:
         return None
     return list(pieces[1:]) or [Restored(chat=shown.chat, entries=(), last=True)]

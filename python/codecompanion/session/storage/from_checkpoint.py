@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, Any]:
-    """Restore the chat, or the checkpoint `<chat>/<name>`; return `{chat, source, note}` of the stored result.
+    """Restore the chat, or the checkpoint `<chat>/<name>`; return `{chat, source, note}` for the stored result.
 
     Raises:
         InputError: there is nothing to restore, or nothing is kept outside the database.
@@ -71,7 +71,7 @@ async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, A
 
 
 def read_state(files: CheckpointFiles, chat: str, name: str, events: Sequence[LogEvent], now: float) -> RestoredState:
-    """Return the state to restore the chat to, from the first usable source in the documented order. Blocks.
+    """Return the state to restore, from the first usable source in the documented order. Blocks.
 
     Raises:
         InputError: there is no usable source.
@@ -102,7 +102,7 @@ def read_state(files: CheckpointFiles, chat: str, name: str, events: Sequence[Lo
 
 
 def describe(state: RestoredState, chat: str) -> str:
-    """Return the note about the restore: source (1–5), its type, time and messages, any upgrade, skipped sources."""
+    """Return the note about the restore: source (1–5), type, time, message count, upgrade, skipped sources."""
     snapshot = state.snapshot
     when = ""
     if snapshot.timestamp:

@@ -96,7 +96,10 @@ class LostHistory:
             session.show_meter()
 
     async def _bring_back(self, loss: Loss) -> None:
-        """Restore chats with checkpoints that are not in the new file; report how many were restored or are lost."""
+        """Restore chats that have checkpoints but are not in the new file.
+
+        Report how many were restored and how many are lost.
+        """
         keeping, path = self._services.keeping, self._services.store.path
         if keeping is None or path is None:
             return
@@ -124,9 +127,9 @@ class LostHistory:
             self._services.emit(Notice(level=Severity.WARN, text=text))
 
     async def _take_turn(self, path: Path) -> tuple[FileLock, bool]:
-        """Wait until no other Neovim is restoring chats; if it is killed, this host restores the rest.
+        """Wait until no other Neovim is restoring chats; if that Neovim is killed, this host restores the rest.
 
-        Return the lock, and whether this host is the first; otherwise another one has already reported the losses.
+        Return the lock, and whether this host is the first; otherwise another host has already reported the losses.
         """
         is_first = True
         while True:
@@ -137,7 +140,7 @@ class LostHistory:
                 await asyncio.sleep(LOOK_EVERY_S)
 
     def _count_lost(self, loss: Loss) -> int | None:
-        """Return the number of lost chats that had messages; None if that is no longer known."""
+        """Return the number of lost chats that had messages, or None if it is no longer known."""
         if loss.renewed.state == "replaced":
             return 0  # the replacement file has the totals
         totals = loss.remains.totals
@@ -148,7 +151,7 @@ class LostHistory:
     def _is_cared_for(self, chat: str) -> bool:
         """Return whether the chat is in the new file, or open in another host, which will write it.
 
-        That host has newer content than the last checkpoint.
+        The other host has newer content than the last checkpoint.
         """
         store = self._services.store
         return store.knows(chat) or store.foreign_lease(chat) is not None

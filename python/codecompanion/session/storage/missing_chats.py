@@ -1,9 +1,9 @@
-"""Detects chats lost from the database (emptied, replaced or older file) of which checkpoints still exist.
+"""Detects chats that are missing from the database (emptied, replaced or outdated) but still have checkpoints.
 
-Each checkpoint records the last entry of its chat's log. A chat whose log is missing or ends earlier has lost
-messages, whatever the cause: it is listed with the number of restorable messages, and one key restores it. Only the
-first bytes of one file per chat are read. Deleting a chat deletes its checkpoints first, so a deleted chat is never
-reported as missing.
+Each checkpoint records the last entry of its chat's log. A chat whose log is missing or ends earlier has lost messages,
+whatever the cause: it is listed with the number of restorable messages, and one key restores it. Only the first bytes
+of one file per chat are read. Deleting a chat deletes its checkpoints first, so a deleted chat is never reported as
+missing.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ TURN_S = 30.0
 
 
 class MissingChat(msgspec.Struct, frozen=True):
-    """A chat whose newest checkpoint has more than the database. `time`: of that checkpoint, in ms since 1970.
+    """A chat whose newest checkpoint has more messages than the database. `time`: the checkpoint's, in ms since 1970.
 
-    `messages`: number in the checkpoint. `lost`: how many the database lacks; -1 = the log exists but ends earlier.
+    `messages`: the number in the checkpoint. `lost`: the number missing from the database; -1 = the log exists but ends
+    earlier.
     """
 
     chat: str
@@ -80,7 +81,7 @@ class MissingChats:
         return Missing(sentence_of(chats, services.store), tuple(chats))
 
     async def tell(self, session: Session) -> None:
-        """Report the missing chats in the first chat of this host, once for the same set of chats."""
+        """Report the missing chats in the first chat of this host; the same set of chats is reported only once."""
         if self._is_told:
             return
         self._is_told = True
@@ -110,7 +111,10 @@ class MissingChats:
         return f"{text} Not restored: {'; '.join(failed[:_NAMED])}" if failed else text
 
     async def _bring_back(self, chats: Sequence[MissingChat]) -> tuple[int, list[str]]:
-        """Return the number of restored chats and the errors of the others; a lock excludes other Neovims."""
+        """Restore the chats; return the number of restored chats and the errors of the others.
+
+        The caller holds the lock.
+        """
         back, failed = 0, list[str]()
         from codecompanion.session.storage.from_checkpoint import restore_chat  # not needed at startup
 
@@ -127,7 +131,7 @@ class MissingChats:
         return back, failed
 
     def _is_news(self, chats: Sequence[MissingChat]) -> bool:
-        """Return whether these chats have not been reported yet, and remember them."""
+        """Return whether these chats have not been reported yet, and record that they have."""
         path = self._services.store.path
         if path is None:
             return True
@@ -161,7 +165,7 @@ def find_missing(store: Store, files: CheckpointFiles) -> list[MissingChat]:
 
 
 async def catch_up(services: Services, chat: str) -> int:
-    """Append the newest checkpoint's messages that come after the end of the log; return their number.
+    """Append the messages of the newest checkpoint that are missing at the end of the log; return their number.
 
     Raises: LeaseHeld: another Neovim has the chat open. InputError: the checkpoint cannot be read. StoreError: nothing
     was written.
@@ -260,7 +264,7 @@ async def read_mended(services: Services, chat: str, *, may_write: bool) -> tupl
 
 
 def sentence_of(chats: Sequence[MissingChat], store: Store) -> str:
-    """Return the sentence above a list of chats, or "" if none is missing."""
+    """Return the sentence above a list of missing chats, or "" if no chat is missing."""
     if not chats:
         return ""
     gone = [one for one in chats if one.lost >= 0]

@@ -1,7 +1,8 @@
 """Sends the older blocks of a long stored chat once the chat is usable.
 
-The newest blocks are already shown (`first_piece`). A message sent at once has priority, because drawing a whole log
-takes as long as its request. The editor puts these pieces above everything drawn, whenever they arrive.
+The newest blocks are already shown (`first_piece`). A message that the user sends immediately has priority, because
+drawing a whole log takes as long as the request for the message. The editor inserts the older blocks above everything
+already drawn, whenever they arrive.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from codecompanion.wire.events import Restored
 
 _log = logging.getLogger(__name__)
 TURN_LIMIT_S = 1.0
-"""Longest time in seconds that the pieces wait for a turn that began at once."""
+"""Maximum time in seconds that the older blocks wait for a turn that began immediately."""
 
 
 async def tell_older_pieces(session: Session, events: Sequence[LogEvent], shown: Restored, *, read_only: bool) -> None:
-    """Send the blocks above `shown`; if that was not the end of the log, redraw the chat.
+    """Send the blocks above `shown`; if `shown` does not match the end of the log, redraw the chat.
 
     Raises:
         CodeCompanionError: the chat had to be redrawn, but could not be read.

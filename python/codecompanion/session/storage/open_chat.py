@@ -1,4 +1,4 @@
-"""Opens a new chat, and announces an opened one (lessons 35, 36; architecture.md)."""
+"""Opens a new chat, and announces a chat that was opened (lessons 35, 36; architecture.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codecompanion.wire.requests import OpenChat
 
 
 async def open_new(services: Services, request: OpenChat) -> Session:
-    """Create a chat with the rules that every chat starts with, and return it.
+    """Create a chat with the rules that apply to every new chat, and return it.
 
     Raises:
         ConfigError: the adapter does not exist.

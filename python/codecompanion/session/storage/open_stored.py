@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 async def open_stored(services: Services, request: OpenChat) -> Session | None:
-    """Open and repair a stored chat and return it; None if another Neovim owns it, so that it is read-only here.
+    """Open and repair a stored chat and return it; None if another Neovim owns it, which makes it read-only here.
 
     Raises:
         InputError: the chat does not exist.
@@ -97,7 +97,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
 
 
 async def _newest(services: Services, request: OpenChat) -> Newest | None:
-    """Return the newest blocks of a long chat, or None if text from the editor must first be compared with the log."""
+    """Return the newest blocks of a long chat, or None if the editor's text must first be compared with the log."""
     if request.shown or request.unconfirmed:
         return None
     return await asyncio.to_thread(read_newest, services, request.resume)
@@ -145,7 +145,7 @@ async def _render_ahead(session: Session) -> None:
 
 
 async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent], shown: str) -> Sequence[LogEvent]:
-    """Write and return the events that an interrupted host left out; `shown`: the reply as the editor has it."""
+    """Write and return the events that an interrupted host left out; `shown`: the reply as shown in the editor."""
     partial = await asyncio.to_thread(services.store.load_partial, log.chat_id)
     is_arriving = bool(partial.strip()) or (bool(log.view.messages) and log.view.messages[-1].role != "assistant")
     if is_arriving and shown.startswith(partial.strip()):
@@ -165,7 +165,7 @@ def _tell_interrupted(session: Session, mended: Sequence[LogEvent]) -> None:
 
 
 def _use_stored(session: Session, policy: str, model: tuple[str, str], *, is_told: bool = False) -> bool:
-    """Restore the chat's policy and adapter; replace any that is no longer configured, and report that once.
+    """Restore the chat's policy and adapter; replace those no longer configured, and report that once.
 
     Return whether the chat kept its own adapter.
     """

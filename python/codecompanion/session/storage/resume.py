@@ -25,7 +25,7 @@ def repairs(
     """Return the events that an interrupted host did not write.
 
     A partial reply is kept and marked as truncated, open calls get an "interrupted" result, and open compactions and
-    turns are ended. A log that ended cleanly needs nothing. `count` returns the tokens of a message.
+    turns are ended. A log that ended cleanly needs no events. `count` returns the tokens of a message.
     """
     found: list[history.EventPayload] = []
     turn = _open_turn(events)
@@ -64,7 +64,7 @@ def repairs(
 
 
 def _open_turn(events: Sequence[history.LogEvent]) -> history.TurnStarted | None:
-    """Return the last turn if it has not ended."""
+    """Return the last turn if it has not ended, else None."""
     for event in reversed(events):
         if isinstance(event.payload, history.TurnEnded):
             return None

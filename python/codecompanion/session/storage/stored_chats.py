@@ -33,9 +33,11 @@ async def rename(services: Services, chat_id: str, title: str, log: ChatLog | No
 
 
 async def delete(services: Services, chat_id: str, open_chats: Mapping[str, object]) -> str:
-    """Delete the chat permanently: events, checkpoints, and content only it used. Return a sentence with the result.
+    """Delete the chat permanently: events, checkpoints, and content that only it used.
 
-    The checkpoints are deleted first, so that a chat can be deleted again if the host is killed in between.
+    Return a sentence with the result.
+
+    The checkpoints are deleted first, so that a chat can be deleted again if the host is killed halfway.
 
     Raises:
         InputError: the chat is open here, or does not exist.

@@ -48,7 +48,7 @@ class ApprovalDesk:
         on_cancel_all: Callable[[], None],
         on_granted: Callable[[Approvals], None],
     ) -> None:
-        """Take the callbacks of the chat.
+        """Initialise the desk with the callbacks of the chat.
 
         `on_waiting(True, title)` is called when a question opens and `on_waiting(False, "")` when it closes,
         `on_cancel_all` when the answer stops the turn, `on_granted` after the answer "always".
@@ -57,7 +57,7 @@ class ApprovalDesk:
         self._on_waiting, self._on_cancel_all, self._on_granted = on_waiting, on_cancel_all, on_granted
         self._open: dict[str, _Open] = {}
         self.unanswered = set[str]()
-        """The calls whose question was open when the turn was stopped."""
+        """The ids of the calls whose question was open when the turn was stopped."""
 
     @property
     def questions(self) -> tuple[ApprovalRequested, ...]:

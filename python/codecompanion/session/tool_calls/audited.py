@@ -35,7 +35,7 @@ class AuditedCall:
         record(self._services, urgent=self._urgent, event="began", grant=grant, **self._same, **about)
 
     def begins_again(self, summary: str, where: str, grant: str) -> None:
-        """Record that a command failed and runs again in another sandbox or outside, as a separate run."""
+        """Record, as a separate run, that a failed command runs again in another sandbox or unsandboxed."""
         self.ends("error", summary)
         self._same |= {"run": self._services.new_token()}
         self._files, self._is_open = [], True

@@ -19,7 +19,7 @@ from codecompanion.wire.events import State as StateEvent
 
 
 class ForTools:
-    """A tool's access to its chat. `state` returns its state; `attach` adds a message to its next request."""
+    """A tool's access to its chat. `state` returns the chat's state; `attach` adds a message to its next request."""
 
     def __init__(
         self,
@@ -68,5 +68,5 @@ class ForTools:
         return "asked" if given.decision in ("once", "always") else ""
 
     def granted_hosts(self) -> frozenset[str]:
-        """Return the hosts that "always" allows commands of this chat to reach."""
+        """Return the hosts that this chat's commands may reach under "always" grants."""
         return self._desk.approvals.hosts

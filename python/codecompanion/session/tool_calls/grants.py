@@ -35,7 +35,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class Grants:
-    """The grants of one chat, next to the desk that uses them."""
+    """The grants of one chat; the approval desk applies them."""
 
     def __init__(self, services: Services, chat_id: str, desk: ApprovalDesk, root: Callable[[], Path]) -> None:
         self._services, self._chat_id, self._desk, self._workspace = services, chat_id, desk, root
@@ -72,7 +72,7 @@ class Grants:
         self._services.store.save_grants(self._chat_id, text)
 
     async def restore(self) -> None:
-        """Restore the grants from before the chat was closed, and tell the user."""
+        """Restore the grants that the chat had before it was closed, and tell the user."""
         text = await asyncio.to_thread(self._services.store.load_grants, self._chat_id)
         if not text:
             return

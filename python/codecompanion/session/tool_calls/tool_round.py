@@ -1,7 +1,7 @@
 """Runs one tool round: approves and runs a reply's calls, and logs the results in call order (lessons 28, 47).
 
 Read-only calls run concurrently; a call that asks or changes something runs alone. Every call ends with exactly one
-result in the log, even if the user rejects it or stops, or the tool fails.
+result in the log, even if the user rejects it or stops the turn, or the tool fails.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from codecompanion.workspace.secret_text import hide_keys
 
 Status = Literal["ok", "error", "cancelled", "rejected"]
 Recorded = Callable[[int], Message | None]
-"""Returns the recorded result of the call at a position in its reply, or None."""
+"""A function that returns the recorded result of the call at a position in its reply, or None."""
 LONG_CHARS = 50_000
-"""Above this length, in characters, a result is searched for keys in a thread."""
+"""Length in characters above which a result is searched for keys in a thread."""
 UNANSWERED = "not answered"
 """The outcome of a call that waited for approval when the host exited."""
 MAX_REASON_CHARS = 200
-"""Maximum characters of the reason in the line of a rejected call; the result has all of it."""
+"""Maximum length in characters of the reason shown in a rejected call's line; the result contains the full reason."""
 MAX_DIFF_CHARS = 16_000
-"""Maximum characters of a diff shown and stored with a call; the full diff can be rebuilt from the log."""
+"""Maximum length in characters of a diff shown and stored with a call; the full diff can be rebuilt from the log."""
 
 
 class RoundParts(msgspec.Struct, frozen=True):
-    """The parts of its chat that a round needs. `context` returns the tool context for a call of the named tool."""
+    """The parts of a chat that a round needs. `context` returns the tool context for a call of the named tool."""
 
     services: Services
     log: ChatLog
@@ -79,7 +79,7 @@ class ToolRound:
     def __init__(
         self, parts: RoundParts, calls: Sequence[ToolCall], cycle: int, turn_id: str, reply_id: str = ""
     ) -> None:
-        """Take the calls of the reply `reply_id`."""
+        """Initialise a round for the calls of the reply `reply_id`."""
         self._parts, self._services, self._calls = parts, parts.services, tuple(calls)
         self._cycle, self._turn_id, self._reply_id = cycle, turn_id, reply_id
         self._announced: dict[int, ToolStarted] = {}
@@ -227,7 +227,7 @@ class ToolRound:
         return _Ran(call, shown, "error" if output.is_error else "ok", title)
 
     async def _unrecorded(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """Record the sources of the note that a call will write; return the error, or "" if recorded."""
+        """Record the sources of the note that a call will write; return an error, or "" on success."""
         if tool.spec.name != MEMORY.spec.name:
             return ""
         sources = self._parts.narrowing.kept(self._parts.narrowing.of_turn(self._turn_id))
@@ -254,7 +254,7 @@ class ToolRound:
     async def _without_keys(self, output: ToolOutput, *, printed: bool) -> ToolOutput:
         """Remove known keys from a result before it is stored, shown or sent.
 
-        `printed`: the text is from a command or a server, so keys that name their provider are hidden too.
+        `printed`: the text is from a command or a server, so keys recognisable as a provider's are hidden too.
         """
         known, change = self._services.known_secrets.hide, output.change
 
@@ -269,7 +269,7 @@ class ToolRound:
     async def _ask(
         self, call: ToolCall, question: ApprovalQuestion, now: Callable[[], Awaitable[ApprovalQuestion | None]]
     ) -> Verdict:
-        """Ask until the answer fits the current file; if the file changed meanwhile, ask again with the new change.
+        """Ask until the answer applies to the current file; if the file changes meanwhile, ask about the new change.
 
         Raises:
             ToolError: the change can no longer be made; the message is the call's result.
@@ -290,7 +290,7 @@ class ToolRound:
             question = current
 
     async def _store(self, text: str) -> str:
-        """Store a long result and return its sha256, "" on failure; the model still receives its start and end."""
+        """Store a long result, of which the model receives start and end; return its SHA-256, or "" on failure."""
         try:
             return await asyncio.to_thread(self._services.store.put_blob, text.encode("utf-8", "surrogatepass"))
         except StoreError as error:

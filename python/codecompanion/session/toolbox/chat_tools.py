@@ -43,7 +43,10 @@ class ChatTools:
         window: Callable[[], int] = lambda: 0,
         count: Callable[[Sequence[ToolSpec]], int] = lambda specs: 0,
     ) -> None:
-        """Take `window`, the model's context window in tokens (0 = unknown), and `count`, the tokens of schemas."""
+        """Initialise the tools of a chat.
+
+        `window` returns the model's context window in tokens (0 = unknown), `count` the token count of tool schemas.
+        """
         self._toolbox, self._settings, self._choice, self.root = toolbox, settings, choice, root
         self._window, self._count = window, count
         self._of_window: tuple[ToolRegistry, int, ToolRegistry] | None = None
@@ -52,7 +55,7 @@ class ChatTools:
         self._made: tuple[ToolRegistry, tuple[str, ...], ToolRegistry] | None = None
 
     async def settle(self) -> None:
-        """Wait a few seconds for providers that are not ready and whose tools the choice may offer."""
+        """Wait a few seconds for providers that are not ready and may have tools that the choice offers."""
         await self._toolbox.settle(self.root(), self.may_offer)
 
     async def settle_all(self) -> None:
@@ -84,11 +87,11 @@ class ChatTools:
         return any(map(is_one, named - without))
 
     def may_come(self, name: str) -> bool:
-        """Return whether the tool does not exist yet but may later, because its server has not started."""
+        """Return whether the tool does not exist yet but may be added when its server starts."""
         return self._toolbox.may_bring(name, self.root())
 
     def missing(self) -> list[tuple[str, str]]:
-        """Return (option, name) for each configured tool name that does not exist and will not appear later."""
+        """Return (option, name) for each configured tool name that does not exist and will not be added later."""
         registry, settings = self.all(), self._settings()
         groups, known = self.groups(registry), registry.names()
         chosen = [groups[unit[6:]] for unit in self.units if unit.startswith("group:") and unit[6:] in groups]
@@ -100,7 +103,7 @@ class ChatTools:
         return [(key, name) for key, name in named if is_of_server(name) and not self.may_come(name)]
 
     def names(self, wanted: Iterable[str]) -> tuple[str, ...]:
-        """Return the names of all existing tools, and the wanted ones that may appear later."""
+        """Return the names of all existing tools, plus the wanted names that may be added later."""
         known = self.all().names()
         return (*known, *(name for name in wanted if name not in known and self.may_come(name)))
 
@@ -142,7 +145,7 @@ class ChatTools:
 
     @property
     def always(self) -> tuple[str, ...]:
-        """Return the tools included in every choice, which recall removed messages."""
+        """Return the tools included in every choice, namely those that recall removed messages."""
         registry = self.all()
         return tuple(name for name in registry.names() if registry.get(name).only_when_removed)
 
@@ -162,7 +165,7 @@ class ChatTools:
 
     @property
     def starting_units(self) -> tuple[str, ...]:
-        """Return the units that editing the choice starts from: the choice in force, else the offered tools."""
+        """Return the units shown when the user edits the choice: those in force, else the offered tools."""
         return self.units or self.unchosen_units
 
     @property

@@ -29,9 +29,9 @@ class Group(msgspec.Struct, frozen=True):
     system_prompt: str = ""
     collapse: bool = True
     provided: ProvidedGroup | None = None
-    """The provider's own description, if it has one."""
+    """The provider's definition of the group, if a provider supplies it."""
     instead_of: str = ""
-    """The owner (`the MCP server time`) of the provider's group that the user's group of this name replaces."""
+    """The owner of the provider's group that this user-defined group replaces, such as `the MCP server time`."""
 
 
 BUILT_IN = (
@@ -88,7 +88,7 @@ def is_of_server(name: str) -> bool:
 
 
 def unit_of(name: str, groups: Mapping[str, Group], tools: Sequence[str]) -> str:
-    """Return the unit that a name in a message refers to, "" = none. A group takes precedence over a tool."""
+    """Return the unit that a name in a message refers to, or "". A group takes precedence over a tool."""
     if name in groups:
         return f"group:{name}"
     ours = OTHER_NAMES.get(name, name)
@@ -102,7 +102,7 @@ def _provided(groups: Mapping[str, Group]) -> list[ProvidedGroup]:
 
 
 def other_meanings(names: Iterable[str], groups: Mapping[str, Group], tools: Sequence[str]) -> list[str]:
-    """Return a sentence for each ambiguous name, which refers to one thing but is also a provider's group."""
+    """Return a sentence for each ambiguous name: one that refers to a group or tool but is also a provider's group."""
     said = []
     for name in names:
         unit = unit_of(name, groups, tools)
@@ -123,7 +123,10 @@ def joined(families: Iterable[Group]) -> Group:
 
 
 def units_of(names: Iterable[str], groups: Mapping[str, Group], tools: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the units that names refer to, and the unknown names; groups with `collapse` off become their tools."""
+    """Return the units that names refer to, and the unknown names.
+
+    Groups with `collapse` off are replaced by their tools.
+    """
     units, unknown = list[str](), list[str]()
     for name in names:
         unit = unit_of(name, groups, tools)
@@ -183,6 +186,6 @@ def without_tool(
 
 
 def nearest_name(name: str, groups: Mapping[str, Group], tools: Sequence[str]) -> str:
-    """Return the tool or group with the most similar name, "" = none is similar."""
+    """Return the tool or group with the most similar name, or "" if none is similar."""
     found = get_close_matches(name, [*groups, *tools], n=1)
     return found[0] if found else ""

@@ -1,9 +1,10 @@
 """Records when and where commands ran, to recognise the files they wrote.
 
 `session.untrusted.written_by_commands` compares a workspace's instruction files before and after a command. This module
-covers the other cases: a chat that reads them while the command runs, a host that is killed first, a nested workspace,
-files that a later setting turns into instructions. A file that changed while a command ran counts as written by it
-until the user trusts it. Programs cannot set that timestamp (`st_ctime`; on Windows the creation time).
+covers the other cases: a chat reads the files while the command runs, the host is killed before the comparison, the
+workspace is nested, or a later setting turns files into instructions. A file that changed while a command ran counts as
+written by the command until the user trusts it. The time of the change is `st_ctime` (on Windows the creation time),
+which programs cannot set.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from codecompanion.session.trust.decisions import FileHash
 from codecompanion.session.trust.folders import covers
 
 MAX_RUNS, MAX_FOLDERS, MAX_KEPT = 200, 500, 2_000
-"""The most runs per folder, folders, and kept file hashes; above the first, the runs closest together are merged."""
+"""Maximum numbers of runs per folder, of folders, and of kept file hashes; excess runs are merged, closest together
+first.
+"""
 MARGIN_NS = 20_000_000
-"""Margin in ns: a file's timestamp may be early by one kernel tick, at most 10 ms."""
+"""Margin in ns: a file's timestamp may be up to one kernel tick (at most 10 ms) early."""
 UNENDED_NS = 3_600 * 10**9
-"""How long, in ns, a command counts as running if its host was killed."""
+"""Time in ns for which a command counts as running if its host was killed."""
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
@@ -39,7 +42,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """The recorded runs per folder, when the user trusted each folder (ns), and files trusted before a run."""
+    """The runs recorded per folder, when the user trusted folders (ns), and the files trusted before a run."""
 
     runs: Mapping[str, tuple[Run, ...]] = {}
     trusted: Mapping[str, int] = {}
@@ -66,7 +69,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class CommandRuns:
-    """Stores the runs of one user's commands, only in memory if `file` is None.
+    """Stores the command runs of one user; if `file` is None, only in memory.
 
     Methods block briefly. Callers that change something hold `lock`, so that two Neovims do not lose a run.
     """
@@ -78,7 +81,10 @@ class CommandRuns:
         self._running = set[str]()
 
     def begin(self, folder: Path, token: str, trusted: Iterable[FileHash]) -> None:
-        """Record that a command begins. `trusted`: the trusted instruction files before it runs. Raises `OSError`."""
+        """Record that a command begins.
+
+        `trusted`: the instruction files that are trusted before it runs. Raises `OSError`.
+        """
         self._running.add(token)
         with self._changing():
             run = Run(token, time.time_ns() - MARGIN_NS)

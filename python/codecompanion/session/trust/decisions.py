@@ -21,15 +21,15 @@ class FileHash(msgspec.Struct, frozen=True):
 
 
 def whole_folder(path: Path) -> FileHash:
-    """Return the entry that stands for every file below a folder, whatever its content."""
+    """Return the entry that represents every file below a folder, whatever its content."""
     return FileHash(str(path), "")
 
 
 class TrustedFolder(msgspec.Struct, frozen=True):
     """A folder that the user trusts, or that `trust.folders` listed when it was first seen.
 
-    `identity` changes if another folder takes its path. `programs` are the files that start programs, as trusted: the
-    folder's instructions may change, but not these (a command in the sandbox can write them).
+    `identity` changes if another folder takes the folder's path. `programs` are the files that start programs, as
+    trusted: the folder's instructions may change, but not these files (a command in the sandbox can write them).
     """
 
     path: str
@@ -49,7 +49,7 @@ class TrustedFile(msgspec.Struct, frozen=True):
 
 
 class Silenced(msgspec.Struct, frozen=True):
-    """A folder for which the user silenced the reminder, until the waiting files change."""
+    """A folder whose reminder the user has silenced until the waiting files change."""
 
     folder: str
     waiting: str
@@ -58,8 +58,8 @@ class Silenced(msgspec.Struct, frozen=True):
 class Decisions(msgspec.Struct, frozen=True):
     """All decisions, oldest first.
 
-    `by_commands`: instruction files that a command wrote in a trusted folder; its trust does not cover them, because
-    the user has not seen them. If there are too many, a `whole_folder` entry replaces them.
+    `by_commands`: instruction files that a command wrote in a trusted folder; the folder's trust does not cover them,
+    because the user has not seen them. If there are too many, a `whole_folder` entry replaces them.
     """
 
     folders: tuple[TrustedFolder, ...] = ()
@@ -76,14 +76,14 @@ class Decisions(msgspec.Struct, frozen=True):
         return TrustedFile(path, sha256, str(folder)) in (msgspec.structs.replace(one, since="") for one in self.files)
 
     def knows_other(self, folder: Path, path: str, sha256: str) -> bool:
-        """Return whether another content of this file was trusted for chats in a folder."""
+        """Return whether different content of this file was trusted for chats in a folder."""
         files = [FileHash(one.path, one.sha256) for one in self.files if one.folder == str(folder)]
         decision = self.folder(folder)
         files += decision.programs if decision is not None else ()
         return any(one.path == path and one.sha256 != sha256 for one in files)
 
     def is_silenced(self, folder: Path, waiting: str) -> bool:
-        """Return whether the user has silenced the reminder of these waiting files."""
+        """Return whether the user has silenced the reminder about these waiting files."""
         return Silenced(str(folder), waiting) in self.silenced
 
     def with_folder(self, trusted: TrustedFolder) -> Decisions:
@@ -116,7 +116,7 @@ class Decisions(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, silenced=fresh[-MAX_FOLDERS:])
 
     def without(self, path: Path) -> Decisions:
-        """Return the decisions without those about a folder, the files trusted in it, and the file with this path."""
+        """Return the decisions except those about a folder, files trusted in it, and the file with this path."""
         text = str(path)
         return Decisions(
             tuple(one for one in self.folders if one.path != text),

@@ -45,7 +45,7 @@ def _is_repository(folder: Path) -> bool:
 
 
 def identity_of(folder: Path) -> str:
-    """Return inode and creation time, which change when another folder takes the same path; "" = unknown.
+    """Return the inode and creation time of a folder, which differ if another folder takes its path; "" = unknown.
 
     The inode alone is not enough: ext4 reuses the inode of a deleted folder.
     """
@@ -75,8 +75,8 @@ def _birth_on_linux(folder: Path) -> str:
 def is_listed(folder: Path, patterns: Iterable[str]) -> bool:
     """Return whether `trust.folders` lists a folder (given by its real path).
 
-    A path matches that folder only, `*` one path component, `**` any number: `~/mine/**` is `~/mine` and everything
-    below.
+    A plain path matches only that folder, `*` matches one path component, and `**` any number of them: `~/mine/**`
+    matches `~/mine` and everything below.
     """
     return any(_matches(folder, pattern) for pattern in patterns)
 

@@ -1,9 +1,9 @@
 """Decides whether a file that a folder provides may run or instruct the model.
 
-Callers pass the hash of the content they are about to use, so a file cannot be swapped between check and use.
-Decisions are stored in `trust.json` in the plugin's data folder, never in the folder concerned. It is written
-atomically, under a lock, and reread after every change, so that all Neovims agree. If it cannot be read, nothing is
-trusted. Decisions made with Neovim's own `:trust` about a file of the folder apply too, whether they allow or deny.
+Callers pass the hash of the content they are about to use, so a file cannot be swapped between check and use. Decisions
+are stored in `trust.json` in the plugin's data folder, never in the folder concerned. The file is written atomically,
+under a lock, and reread after every change, so that all Neovims agree. If it cannot be read, nothing is trusted.
+Decisions about a folder's files made with Neovim's own `:trust` apply too, whether they allow or deny.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Why = Literal["", "user", "setup", "off"]
 
 
 class Trust:
-    """Checks and stores the decisions of one user, only in memory if `file` is None.
+    """Checks and stores the trust decisions of one user; if `file` is None, only in memory.
 
     `neovim`: the file in which Neovim stores `:trust` decisions. Methods that are not coroutines block briefly.
     """
@@ -61,7 +61,7 @@ class Trust:
         self._by_commands: tuple[Decisions, frozenset[FileHash]] = (self._known, frozenset())
         self._stamp: tuple[int, int, int] = (0, 0, 0)
         self.problem = ""
-        """Why the file of decisions cannot be read, or ""."""
+        """Reason the decisions file cannot be read, or ""."""
         self._version = 0
         self._by_neovim: tuple[tuple[int, int, int], Mapping[str, str]] = ((0, 0, 0), {})
 
@@ -72,7 +72,7 @@ class Trust:
         return self.why(folder_of(root)) != ""
 
     def why(self, folder: Path) -> Why:
-        """Return why a folder (`folder_of`) is trusted."""
+        """Return why a folder (`folder_of`) is trusted, or ""."""
         if not self.enabled:
             return "off"
         decision = self.decisions().folder(folder)
@@ -81,7 +81,7 @@ class Trust:
         return "setup" if is_listed(folder, self.patterns) else ""
 
     def allows_file(self, path: Path, sha256: str) -> bool:
-        """Return whether a file with this content was trusted individually, in the folder that contains it."""
+        """Return whether a file with this content was trusted individually in its folder."""
         real = Path(os.path.realpath(path))
         return self._allows_file(folder_of(real.parent), real, sha256)
 
@@ -151,9 +151,9 @@ class Trust:
         identity: str = "",
         by: Literal["user", "setup"] = "user",
     ) -> None:
-        """Trust a folder (`folder_of`), and its files that start programs (`programs`) as shown to the user.
+        """Trust a folder (`folder_of`) and its files that start programs (`programs`), as shown to the user.
 
-        `identity`: of the folder that was shown, "" = the current one.
+        `identity`: the identity of the folder that was shown, "" = the current one.
 
         Raises: InputError: another folder has replaced it, or the decision cannot be stored.
         """
@@ -179,7 +179,7 @@ class Trust:
         await self._change(lambda known: known.with_commands(written))
 
     async def command_begins(self, folder: Path, token: str, trusted: Iterable[FileHash]) -> None:
-        """Record that a command starts in a folder; `trusted`: the trusted instruction files before it runs."""
+        """Record that a command starts in a folder; `trusted`: instruction files trusted before it runs."""
         await self._change_runs(lambda: self._runs.begin(folder, token, trusted))
 
     async def command_ended(self, folder: Path, token: str) -> None:
@@ -187,7 +187,7 @@ class Trust:
         await self._change_runs(lambda: self._runs.end(folder, token))
 
     async def silence(self, folder: Path, waiting: str) -> None:
-        """Silence the reminder of these waiting files of a folder; raises `InputError`."""
+        """Silence the reminder about these waiting files of a folder; raises `InputError`."""
         await self._change(lambda known: known.with_silence(folder, waiting))
 
     async def revoke(self, path: Path) -> bool:
@@ -237,7 +237,10 @@ class Trust:
         self.decisions()
 
     def _read(self, file: Path) -> tuple[Decisions, str]:
-        """Return the decisions in a file and "", or none and the reason (already reported) if it cannot be read."""
+        """Return the decisions in a file and "".
+
+        If it cannot be read, no decisions and the reason (already reported).
+        """
         try:
             if file.stat().st_size > MAX_BYTES:
                 raise ValueError("it is too large")
@@ -251,7 +254,7 @@ class Trust:
             return Decisions(), problem
 
     def _neovim_says(self, real: Path) -> str:
-        """Return the hash that `:trust` has for a file, `DENIED` if it was denied, or "" if it is unknown."""
+        """Return the hash that `:trust` has stored for a file, `DENIED` if it was denied, or "" if it is unknown."""
         if self._neovim is None:
             return ""
         stamp = _stamp_of(self._neovim)

@@ -16,7 +16,7 @@ from codecompanion.session.window.context_control import ContextControl
 
 
 async def prepare_request(chat: Chat, asking: PausedAndFull, *, is_continued: bool) -> Stop | None:
-    """Prepare the request; return a `Stop` if the user declines to make it fit (R-545), None to continue.
+    """Prepare the request; return a `Stop` if the user declines to make it fit (R-545), or None to continue.
 
     `is_continued`: the provider wants its paused reply returned unchanged, so nothing is summarised.
 
@@ -93,7 +93,7 @@ async def _run_policy(control: ContextControl, *, summaries: bool, anyway: bool)
 
 
 async def _must_be_possible(control: ContextControl) -> None:
-    """Refuse a request that no compaction can make fit, before anything is compacted."""
+    """Raise an error, before anything is compacted, if no compaction can make the request fit."""
     refusal = await control.fitting.impossible(control.log.view)
     if refusal is not None:
         await control.shaper.give_up(refusal.why, refusal.tokens)

@@ -1,7 +1,7 @@
 """Implements an edit in place: a chat turn whose reply is also parsed as code for a region of a buffer.
 
-The turn is like any other: logged, counted, cancellable, priced, with gathered code. This module listens to its events
-and turns the reply into text for the buffer.
+The turn is like any other: logged, counted, cancellable, priced, and with gathered code. This module listens to its
+events and turns the reply into text for the buffer.
 """
 
 from __future__ import annotations

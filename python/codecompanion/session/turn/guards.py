@@ -12,11 +12,16 @@ from codecompanion.model.messages import ToolCall, Usage
 REPEAT_WINDOW = 10
 REPEAT_LIMIT = 4
 KEPT_BACK_TOKENS = 8
-"""Tokens below the window at which it counts as full: llama.cpp and vLLM stop at it or one token earlier."""
+"""Number of tokens below the window size at which the window counts as full; llama.cpp and vLLM stop at most one token
+early.
+"""
 
 
 def over_request_limit(requests: int, limit: int) -> str:
-    """Return why a turn must stop after this many provider requests, or "" if it may continue; negative = no limit."""
+    """Return why a turn must stop after this many provider requests, or "" if it may continue.
+
+    A negative limit means none.
+    """
     if limit < 0 or requests < limit:
         return ""
     return (
@@ -26,9 +31,12 @@ def over_request_limit(requests: int, limit: int) -> str:
 
 
 def fills_window(usage: Usage | None, window_tokens: int) -> bool:
-    """Return whether prompt and reply fill the context window, by reported usage; servers reserve a few tokens.
+    """Return whether prompt and reply fill the context window, according to the reported usage.
 
-    Local servers report "length" both for this and for the output limit; a continuation needs free room first (R-535).
+    Servers reserve a few tokens.
+
+    Local servers report "length" both for a full window and for the output limit; only a full window must be freed
+    before a continuation (R-535).
     """
     if usage is None or not usage.prompt_tokens:
         return False
@@ -36,7 +44,7 @@ def fills_window(usage: Usage | None, window_tokens: int) -> bool:
 
 
 def repeated_call(recent: Sequence[ToolCall]) -> str:
-    """Return why a turn must stop because one call keeps repeating, "" otherwise (R-336).
+    """Return why a turn must stop because one call keeps repeating, or "" if none does (R-336).
 
     `recent`: the turn's calls, oldest first; 4 calls with the same name and arguments among the newest 10 are a loop.
     """

@@ -1,4 +1,4 @@
-"""Checks for `/continue` that the last reply is incomplete; otherwise the model would think that it was truncated."""
+"""Checks that the last reply is incomplete before `/continue`: a model takes a complete one for truncated."""
 
 from __future__ import annotations
 

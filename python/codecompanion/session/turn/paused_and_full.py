@@ -1,8 +1,9 @@
 """Asks whether to compact when compaction is paused and a request does not fit the context window (R-545).
 
-The question is a block in the chat with keys, like a tool approval; the turn waits, but the editor does not block. It
-is asked before a message is logged, between the rounds of a tool loop, and after the provider refused a request as too
-long. "No" returns the message to the input, or leaves the chat unchanged; nothing is sent if the host exits meanwhile.
+The question is a block in the chat with keys, like a tool approval; the turn waits, but the editor does not block. The
+user is asked before a message is logged, between the rounds of a tool loop, and after the provider refused a request as
+too long. "No" returns the message to the input, or leaves the chat unchanged; nothing is sent if the host exits
+meanwhile.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ class Answer(Enum):
     """The outcome of a question after which the turn continues."""
 
     NOT_ASKED = auto()
-    """No question was asked, or the user's choice did not help; a refusal is then handled as usual."""
+    """No question was asked, or the user's choice did not help; the refusal is handled as usual."""
     SEND = auto()
     """The chat was made smaller; the request may be sent."""
 
 
 class PausedAndFull:
-    """Asks the questions of one turn. `coming` returns the messages waiting for its next request."""
+    """Asks the questions of one turn. `coming` returns the messages waiting for the turn's next request."""
 
     def __init__(self, chat: Chat, coming: Callable[[], Awaitable[Sequence[Message]]]) -> None:
         self._chat, self._coming = chat, coming
         self._open = ""
         self.allowed = False
-        """Whether the user has agreed to compact so that the next request fits."""
+        """Whether the user has agreed to compaction so that the next request fits."""
         self.waits = False
         """Whether the user declined, so that a later `/compact` continues the turn."""
 
@@ -77,7 +78,7 @@ class PausedAndFull:
         return Stop("Refused as too long, not sent again. /compact makes room and sends it.")
 
     def take(self, instructions: str) -> bool:
-        """Treat a `/compact` typed while a question is open as a yes; return whether one was open."""
+        """Treat a `/compact` typed while a question is open as a yes; return whether a question was open."""
         if self._open:
             self._chat.desk.answer(Approve(call_id=self._open, decision="once", reason=instructions))
         return bool(self._open)
@@ -89,7 +90,10 @@ class PausedAndFull:
         return f"{size:,} tokens, {self._chat.control.fitting.room:,} fit"
 
     async def _ask(self, why: str, no: str, *, compacts: bool = False) -> bool:
-        """Return whether the user says yes; the chat is then compacted, unless the request fits by then."""
+        """Ask the user; on a yes, compact the chat unless the request fits by then.
+
+        Return whether the answer was yes.
+        """
         chat, control = self._chat, self._chat.control
         chat.enter(State.PREPARING)  # even if a truncated reply has just arrived
         chat.show_meter()

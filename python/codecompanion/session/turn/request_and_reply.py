@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from codecompanion.adapters.prompt_slots import Loss
 
 MIN_SHOWN_S = 3.0
-"""Shortest expected prompt reading time, in seconds, that is announced."""
+"""Minimum expected prompt processing time, in seconds, that is announced."""
 
 
 class Exchange:
@@ -48,7 +48,7 @@ class Exchange:
 
     @property
     def has_words(self) -> bool:
-        """Return whether part of a reply has arrived that is not logged yet."""
+        """Return whether part of a reply has arrived but is not logged yet."""
         return self.reply is not None and not self.reply.is_empty
 
     def forget(self) -> None:
@@ -116,7 +116,7 @@ class Exchange:
         return finished
 
     def _wait_label(self) -> str:
-        """Return the label shown until the reply begins: the expected reading time, if known and long enough."""
+        """Return the label shown until the reply begins, with the prompt processing time if known and long enough."""
         chat = self._chat
         speed = speed_of(chat.services.adapters, *chat.control.named)
         tokens = chat.control.shaper.unread_tokens() if speed.reads else 0
@@ -128,7 +128,10 @@ class Exchange:
         return f"reading about {tokens_text(tokens)} tokens, ≈ {expected_text(seconds)}"
 
     def _read_again(self, finished: Finished, loss: Loss) -> ReadTwice | None:
-        """Record a cache hit or miss of the user's own server; return the tokens that it had to reread, if any."""
+        """Record a cache hit or miss on the user's own server.
+
+        Return the tokens that it had to process again, if any.
+        """
         chat, control = self._chat, self._chat.control
         is_own = finished.read_tokens is not None and runs_on_own_server(chat.services.adapters, *control.named)
         if self.is_switched or not is_own:
@@ -206,7 +209,7 @@ class Exchange:
         return other_model(model or adapters.get(adapter).default_model, finished.model)
 
     def _keep_for_later(self, message: Message, reply: ReplySoFar, reported: Sequence[EventPayload]) -> None:
-        """Queue a reply that was already shown for the next log write, without its calls, which were not run."""
+        """Queue a reply that was already shown for the next log write, without its tool calls, which were not run."""
         if message.tool_calls:
             reply.finished = None
             message = msgspec.structs.replace(self.message(reply, None), id=message.id)
@@ -251,7 +254,10 @@ class Exchange:
         return [services.priced(reported)]
 
     def message(self, reply: ReplySoFar, finished: Finished | None) -> Message:
-        """Return the reply as a message; without an end marker it is marked as cut off and its calls are dropped."""
+        """Return the reply as a message.
+
+        If the reply has no end marker, it is marked as cut off and its calls are dropped.
+        """
         chat = self._chat
         return chat.meter.counted(
             Message(

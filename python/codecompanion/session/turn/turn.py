@@ -37,7 +37,7 @@ from codecompanion.wire.events import Severity, TurnFinished
 
 Reason = Literal["done", "stopped", "failed", "limit"]
 MAX_PAUSES = 16
-"""The most continuations per turn for a provider that keeps pausing its reply."""
+"""Maximum number of continuations per turn for a provider that keeps pausing its reply."""
 WINDOW_FULL = "the reply filled the context window"
 
 
@@ -148,9 +148,9 @@ class Turn:
         return Stop(f'Waiting for you (on_compact = "{setting}"). /continue lets the model answer.')
 
     async def _ended(self, finished: Finished) -> Stop | None:
-        """Return how the turn ends after a reply without calls.
+        """Return how the turn ends after a reply without tool calls.
 
-        None: it continues, because the provider paused the reply or a limit truncated it.
+        None means that the turn continues, because the provider paused the reply or a limit truncated it.
         """
         match finished.stop:
             case "paused" | "compacted":
@@ -171,12 +171,12 @@ class Turn:
                 assert_never(finished.stop)
 
     def _filled_window(self, finished: Finished) -> bool:
-        """Return whether the limit that a reply hit was the context window, as far as its size is known."""
+        """Return whether the reply ended at the context window's limit, as far as the window size is known."""
         window = self._chat.control.window
         return not window.is_a_guess and fills_window(finished.usage, self._chat.control.limits.context_window)
 
     async def _continue(self, is_full: bool) -> Stop | None:
-        """Continue a reply that a limit truncated, up to the configured number of times; return a `Stop` if not."""
+        """Continue a reply that a limit truncated, up to the configured number of times; then return a `Stop`."""
         chat = self._chat
         if self._continuations >= chat.services.settings.chat.max_output_continuations:
             limit = "because the context window is full" if is_full else "at the model's output limit"
@@ -197,7 +197,7 @@ class Turn:
         return self._waits()
 
     async def _answer(self) -> Finished | Stop:
-        """Send the request and return the reply; if it is refused, fix encrypted parts (once) or its size, and retry.
+        """Send the request and return the reply; if refused, fix its encrypted parts (once) or size, and retry.
 
         R-451, R-535. A refusal of unknown cause is treated as "too long" once, if that is likely.
 
@@ -294,7 +294,7 @@ class Turn:
 
 
 def _unsendable(error: ContextOverflow, chat: Chat) -> ContextOverflow:
-    """Return the error for a request from which nothing more can be removed, with the user's options."""
+    """Return the error for a request from which nothing more can be removed; it lists the user's options."""
     what, advice = largest_part(chat.control, chat.log.view.messages)
     more = what[:1].upper() + what[1:] if can_be_compacted(advice) else f"Nothing more can be removed: {what}"
     return ContextOverflow(f"{error} {more}. {advice}")

@@ -57,7 +57,7 @@ class Brought(msgspec.Struct, frozen=True):
 
     @property
     def hash(self) -> FileHash:
-        """Return the path and content hash under which the file is trusted."""
+        """Return the path and content hash that identify the trusted file."""
         return FileHash(self.path, self.sha256)
 
 
@@ -101,7 +101,7 @@ def digest_of(waiting: Sequence[Brought]) -> str:
 
 
 async def note_first_sight(services: Services, root: Path) -> None:
-    """Record the program files of a folder in `trust.folders` when first seen, so that later changes wait."""
+    """Record files that start programs when a `trust.folders` folder is first seen, so that later changes wait."""
     trust = services.trust
     if not await asyncio.to_thread(trust.is_first_sight, root):
         return
@@ -184,7 +184,10 @@ def _gathered(services: Services, root: Path) -> Iterator[Brought]:
 
 
 def _git(services: Services, root: Path) -> Iterator[Brought]:
-    """Yield git configuration files that name programs; git in a terminal runs those, the plugin's git never does."""
+    """Yield git configuration files that name programs.
+
+    Git in a terminal runs these programs, the plugin's git never does.
+    """
     by_file = dict[Path, list[NamedProgram]]()
     folder = folder_of(root)
     from codecompanion.workspace.git_listing import submodules_of  # not needed at startup

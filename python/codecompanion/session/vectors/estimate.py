@@ -1,4 +1,4 @@
-"""Estimates an embedding run before it begins: pieces of code, tokens, and dollars if the price is known."""
+"""Estimates an embedding run before it begins: code chunks, tokens, and dollars if the price is known."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from codecompanion.store.code_index.vectors import Missing
 _CHARS_PER_TOKEN = 3.2
 """Average characters per token of code in embedding models (measured: 2.6 to 3.9)."""
 _HEAD_CHARS = 50
-"""Characters of the path and name sent before each piece."""
+"""Estimated number of characters for the path and name sent before each chunk."""
 FREE_TOKENS = 2_000_000
-"""Tokens above which a run at an unknown price needs approval; OpenAI's smallest model charges four cents for it."""
+"""Tokens above which a run at an unknown price needs approval; OpenAI's smallest model charges four cents for that
+many.
+"""
 FREE_USD = 0.10
 
 

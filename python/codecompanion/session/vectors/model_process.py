@@ -1,4 +1,4 @@
-"""Runs a local embedding model in a separate process, which frees its memory when the model is idle (R-239)."""
+"""Runs a local embedding model in a separate process, so that its memory is freed when the model is idle (R-239)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class VectorAnswer(msgspec.Struct, frozen=True):
 
 
 class ProcessEmbedder:
-    """A `QuestionEmbedder` that embeds questions in the process, which the first question starts."""
+    """A `QuestionEmbedder` that embeds questions in a separate process, started by the first question."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
         """Check the model folder's content; raises `NotConfigured`."""

@@ -1,8 +1,8 @@
 """Computes the vectors of open projects in the background and searches them (R-239).
 
 A question starts the computation of missing vectors in a separate process, and is answered with the existing ones. An
-expensive run waits for the user's approval (`make` with `may_be_large`). After a failure the first question after ten
-minutes retries. Each problem is reported once.
+expensive run waits for the user's approval (`make` with `may_be_large`). After a failure, the first question asked at
+least ten minutes later retries. Each problem is reported once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AGAIN_AFTER_NOTHING_S = 60.0
 
 
 class ProjectVectors:
-    """Makes and searches the vectors of projects as configured. Used from the engine's loop."""
+    """Computes and searches the vectors of projects as configured. Used from the engine's loop."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ProjectVectors:
         tell: Callable[[str], None],
         emit: Callable[[IndexProgress], None] = lambda progress: None,
     ) -> None:
-        """Create it without importing, reading or sending anything. `tell` shows a sentence, `emit` progress."""
+        """Initialise without importing, reading or sending anything. `tell` shows a sentence, `emit` progress."""
         self.settings = settings
         self._read_key, self._tell, self._emit = read_key, tell, emit
         self._questions: QuestionVectors | None = None
@@ -81,7 +81,10 @@ class ProjectVectors:
         self._start(self._make_after_build(index))
 
     async def make(self, index: ProjectIndex, *, may_be_large: bool = False) -> str:
-        """Start making missing vectors unless a run is active; return why that failed, "" = running or done."""
+        """Start making missing vectors unless a run is active.
+
+        Return why that failed, or "" if it is running or done.
+        """
         worker = self._workers.get(index.path)
         if worker is not None and worker.is_running:
             return ""

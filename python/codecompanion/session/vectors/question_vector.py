@@ -1,7 +1,7 @@
 """Implements vector search: embeds the question, then finds the nearest chunks of an index (R-227, R-232, R-239).
 
-With numpy every vector is compared; without it only those of the chunks found by keywords of the question. An instance
-lives as long as its embedder, so that vectors stay in memory and a repeated question is embedded only once.
+With numpy, every vector is compared; without it, only the vectors of chunks found by the question's keywords. An
+instance lives as long as its embedder, so that vectors stay in memory and a repeated question is embedded only once.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MAX_QUESTION_CHARS = 4_096
 """Maximum length of a question in characters, as in full-text search (R-230)."""
 _KEPT_QUESTIONS = 64
 QUESTION_LIMIT_S = 5.0
-"""Timeout for embedding a question, in seconds; keyword search has finished long before."""
+"""Timeout for embedding a question, in seconds; keyword search finishes long before."""
 
 _COLUMNS = (4.0, 1.0, 1.0)
 """Keyword search weights of path, symbol and text (R-231)."""
 CANDIDATES = 400
-"""Maximum chunks compared without numpy, which takes 30 ms in plain Python."""
+"""Maximum number of chunks compared without numpy, which takes 30 ms in plain Python."""
 
 
 class Indexed(Protocol):
@@ -52,9 +52,9 @@ class QuestionVectors:
         self._lock = threading.Lock()
 
     async def nearest(self, index: Indexed, question: str) -> NearestChunks:
-        """Return the function that finds the nearest chunks of an index; it may raise `TierUnavailable`.
+        """Return the function that finds the nearest chunks of an index; the function may raise `TierUnavailable`.
 
-        The embedder is not called if the index has no vectors of its model. Raises only when cancelled.
+        The embedder is not called if the index has no vectors of its model. Raises an exception only when cancelled.
         """
         try:
             vectors = self.reader_of(index.reader)
@@ -92,7 +92,7 @@ class QuestionVectors:
         return known
 
     def reader_of(self, reader: IndexReader) -> VectorReader:
-        """Return a reader of an index's vectors with its own connection, because a search holds the index's."""
+        """Return a vector reader for an index, with its own connection: a search holds the index's connection."""
         with self._lock:
             known = self._readers.get(reader.path)
             if known is None:

@@ -24,20 +24,20 @@ from codecompanion.store.code_index.vectors import Missing, VectorWriter
 _log = logging.getLogger(__name__)
 
 MAX_REFUSED = 20
-"""Refused inputs after which the run ends: that many are not the fault of the inputs."""
+"""Number of refused inputs after which the run ends, because then the inputs are not the cause."""
 _ABOUT_THE_TEXT = (RequestRejected, ContentRefused, ContextOverflow, MalformedReply)
 
 ChunksOf = Callable[[str], Sequence[CodeChunk]]
-"""Returns the current chunks of the file at an index path, or none if it cannot be read."""
+"""A function that returns the current chunks of the file at an index path, or none if it cannot be read."""
 Report = Callable[[int, int], None]
-"""Called with the number of finished inputs and the total."""
+"""A callback that receives the number of finished inputs and the total."""
 
 
 class Run(msgspec.Struct, frozen=True):
-    """The result of a run. `vectors`: number made; `missing`: chunks without a vector.
+    """The result of a run. `vectors`: number of vectors made; `missing`: number of chunks without a vector.
 
-    `shortened`: inputs truncated to the model's limit; `unusable`: inputs without a vector. `why`: the reason for an
-    early end, "" = complete.
+    `shortened`: number of inputs truncated to the model's limit; `unusable`: number of inputs without a vector. `why`:
+    the reason for an early end, "" = complete.
     """
 
     vectors: int = 0

@@ -1,7 +1,7 @@
 """Runs the vector worker, a low-priority process that ends with the host (R-239).
 
-Its job arrives on standard input, including the key, because other programs can read a process's environment. It
-reports progress in the format of the index worker (`session.code.index_process.Progress`).
+The job, including the API key, arrives on standard input, because other programs can read a process's environment. The
+worker reports progress in the format of the index worker (`session.code.index_process.Progress`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from codecompanion.store.code_index.vectors import VectorWriter
 from codecompanion.workspace.project_files import Choice
 
 NAME = "embeddings"
-"""The name under which `adapters.embeddings` requests its key."""
+"""The name under which `adapters.embeddings` requests the API key."""
 
 
 class VectorJob(msgspec.Struct, frozen=True):

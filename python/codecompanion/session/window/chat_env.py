@@ -1,4 +1,4 @@
-"""Builds the environment that strategies read: facts about the next request other than messages (pipeline.md 5.4)."""
+"""Builds the environment that strategies read: facts about the next request beyond its messages (pipeline.md 5.4)."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ class ChatEnv:
         return read
 
     def _writer_seconds(self) -> Callable[[int, int], float] | None:
-        """Return a function that estimates the time to write a summary, or None if the model's speed is unknown."""
+        """Return a function estimating how long a summary takes to write, or None if the model's speed is unknown."""
         speed = speed_of(self._chat.services.adapters, *self._chat.writer)
         return speed.seconds_to_reply if speed.reads and speed.writes else None
 
     def _summariser_size(self) -> tuple[int, float]:
-        """Return the summariser's context window and its upper ratio of real to estimated tokens (lesson 3)."""
+        """Return the summariser's context window and its upper ratio of actual to estimated tokens (lesson 3)."""
         chat = self._chat
         if chat.writer == chat.named:
             calibration = chat.meter.calibration
@@ -88,7 +88,7 @@ class ChatEnv:
 
 
 def _measure_of(chat: ChatModel) -> Callable[[Messages], Measure]:
-    """Return the function that measures a request; a reference counts as its full text if that must be sent."""
+    """Return the function that measures a request; a reference counts as its full text if that text must be sent."""
     if not chat.log.files:
         return chat.meter.measure
     return lambda messages: chat.meter.measure(with_true_references(messages))

@@ -1,7 +1,7 @@
 """Keeps the model of a chat and its dependent state: limits, policy, tools, system prompt, counting (R-501…R-507).
 
-This is only state and figures. `context.pipeline` makes the decisions, and the other modules of this package, each
-built with a `ChatModel`, carry them out.
+This module has only state and figures. `context.pipeline` makes the decisions, and the other modules of this package,
+each built with a `ChatModel`, carry them out.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class ChatModel:
         self.adapter_name = self.model = ""
         self.overrides: Mapping[str, Any] = {}
         self.wrong_overrides: Mapping[str, str] = {}
-        """Errors in the values returned by functions in the configuration, by option (R-347)."""
+        """Errors in values that functions in the configuration returned, by option (R-347)."""
         self.stopped_here: tuple[str, StoppedPolicy] | None = None
-        """The policy that these errors stop in this chat."""
+        """The policy stopped in this chat by these errors, or None."""
         self.chosen_policy = ""
         """The policy chosen in this chat; "" follows the configuration."""
         self.purpose = ""
-        """The purpose of a chat without a chat buffer (`requests.OpenChat`), or "" for any other."""
+        """The purpose of a chat without a chat buffer (`requests.OpenChat`), or "" for any other chat."""
         self.policy = services.policy({})
         self.environment: Fragment | None = None
         """The part of the system prompt that describes the environment, or None if it is not sent."""
@@ -85,10 +85,10 @@ class ChatModel:
         self.meter.set_fixed_part(self.system_message, self.specs)
 
     def find_policy(self, name: str, adapter_name: str) -> Policy:
-        """Return the policy that runs when the chat wants `name` ("" = as configured); sets `stopped_here`.
+        """Return the policy that runs when the chat wants `name` ("" = as configured); set `stopped_here`.
 
         Raises:
-            ConfigError: the policy does not exist, or an option does not fit.
+            ConfigError: the policy does not exist, or an option has an invalid value.
         """
         policy, default = self.services.policy(self.overrides, name, adapter_name), default_policy()
         known = option_names(policy)
@@ -186,7 +186,7 @@ class ChatModel:
         )
 
     def prompt_loss(self) -> Loss:
-        """Return why the chat is no longer in the server's cache, or "" if it may still be."""
+        """Return why the chat is no longer in the server's cache, or "" if it may still be cached."""
         return self.adapter().prompt_loss(self.model, self.chat_id)
 
     @property
@@ -217,7 +217,7 @@ class ChatModel:
 
     @property
     def lacks_tools(self) -> str:
-        """Return why the model would not see tools, without a full stop; "" if no reason is known."""
+        """Return why the model would not see tools, as a clause without a full stop; "" if no reason is known."""
         if not self.adapter_name:
             return ""
         facts = self.adapter().facts(self.model)
@@ -236,14 +236,14 @@ class ChatModel:
 
     @property
     def endpoint(self) -> str:
-        """Return the adapter and its address as one name."""
+        """Return the adapter and its URL as one name."""
         return self.services.endpoint(self.adapter_name)
 
     def _offered_tools(self) -> tuple[ToolSpec, ...]:
         return () if self.edits_in_place else self.specs_for_messages(self.tools.offered())
 
     def specs_for_messages(self, registry: ToolRegistry | None = None) -> tuple[ToolSpec, ...]:
-        """Return the tools of `registry` (None = all) that are offered in a request for a user message."""
+        """Return the specs of the tools in `registry` (None = all) that are offered in a request for a user message."""
         if not self.services.settings.tools.enabled or self.purpose or self.lacks_tools:
             return ()
         tools = self.tools.all() if registry is None else registry
@@ -264,7 +264,7 @@ class ChatModel:
         return is_new
 
     def drop_unseen_tools(self) -> bool:
-        """Stop offering tools if the model turns out not to see them; return whether it does not."""
+        """Stop offering tools if the model turns out not to see them; return whether that is the case."""
         if self.lacks_tools:
             self.offer_tools()
         return bool(self.lacks_tools)
@@ -276,7 +276,7 @@ class ChatModel:
 
     @property
     def recall_tokens(self) -> int:
-        """Return the tokens that offering the recall tools will add, or 0 if they are already offered."""
+        """Return the number of tokens that offering the recall tools will add, or 0 if they are already offered."""
         services = self.services
         if self.log.has_removed or self.purpose or not services.settings.tools.enabled or self.lacks_tools:
             return 0
@@ -305,7 +305,7 @@ class ChatModel:
 
     @property
     def room(self) -> Room:
-        """Return the model's context window, reply reserve and fixed part, from which triggers are calculated."""
+        """Return the model's context window, reply reserve and fixed part; triggers are calculated from these."""
         limits = self.limits
         fixed = self.meter.measure(()).tokens
         return Room(window=limits.context_window, reserve=limits.reply_reserve, fixed=fixed)
@@ -315,27 +315,27 @@ class ChatModel:
         return self.meter.measure(self.log.view.messages)
 
     def thresholds(self) -> list[int]:
-        """Return the size at which each stage starts, in tokens of the whole request; 0 = off."""
+        """Return the size at which each stage starts, in tokens of the whole request; 0 = the stage is off."""
         return [self.threshold(stage) for stage in self.policy.stages]
 
     def threshold(self, stage: Stage) -> int:
-        """Return the size at which a stage starts, in tokens of the whole request; 0 = off."""
+        """Return the size at which a stage starts, in tokens of the whole request; 0 = the stage is off."""
         if not self.policy.enabled:
             return 0
         return threshold_tokens(stage.trigger, self.room) or 0
 
     @property
     def compacts_automatically(self) -> bool:
-        """Return whether the configuration allows compactions that the user did not ask for."""
+        """Return whether the configuration allows compactions that the user did not request."""
         stages = self.policy.stages
         return self.policy.enabled and any(stage.summarises and stage.trigger.is_on for stage in stages)
 
     def standing(self) -> Standing:
-        """Return the current figures by which an automatic compaction is judged."""
+        """Return the current figures used to judge an automatic compaction."""
         return Standing(self.policy, self.room, self.log.view.cycle, self.meter.measure(()).tokens)
 
     def tell_wait(self, silence: asyncio.Timeout, limit_s: float, event: RetryScheduled) -> None:
-        """Show that a request waits for a local server, and postpone its timeout by that wait."""
+        """Show that a request is waiting for a local server, and extend its timeout by the wait."""
         silence.reschedule(asyncio.get_running_loop().time() + event.wait_ms / 1000 + limit_s)
         self.services.emit(Retrying(chat=self.chat_id, **msgspec.structs.asdict(event)))
 

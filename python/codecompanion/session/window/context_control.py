@@ -41,7 +41,9 @@ from codecompanion.session.window.window_watch import WindowWatch
 from codecompanion.wire.events import Meter, Severity
 
 RECOVERED_SHARE = 0.8
-"""Maximum size of the retry after a refusal as too long, as a share (0..1) of the refused size or the prompt limit."""
+"""Maximum size of a retry after the provider refused a request as too long: a share (0..1) of the refused size or the
+prompt limit.
+"""
 
 NEAR_WINDOW = 0.85
 """Share (0..1) of the prompt limit from which a refusal of unknown cause counts as "too long"."""
@@ -58,9 +60,10 @@ class ContextControl(ChatModel):
         super().__init__(services, log)
         self._on_compacting = on_compacting
         self._refusal, self._has_told_failure = "", False
-        """Why a provider refused the last summary request, "" if it did not, and whether the user has seen why."""
+        """Why a provider refused the last summary request ("" if it did not), and whether the user has seen the reason.
+        """
         self._listed_failure = ""
-        """The currently listed failure of the user's functions, "" = none."""
+        """The failure of the user's functions that is currently listed, "" = none."""
         self.effects = EffectRunner(
             self.chat_id,
             log,
@@ -106,7 +109,7 @@ class ContextControl(ChatModel):
         `wrong`: sentences from the editor about functions that returned no usable value.
 
         Raises:
-            ConfigError: an option does not exist or does not fit; the others are applied.
+            ConfigError: an option does not exist or has an invalid value; the other options are applied.
         """
         refused: ConfigError | None = None
         told = {sentence.partition(":")[0].removeprefix(f"{OPTIONS_KEY}."): sentence for sentence in wrong}
@@ -150,7 +153,7 @@ class ContextControl(ChatModel):
             self.window.resolve()
 
     def tell_ignored_settings(self) -> None:
-        """Warn about settings that the current policy ignores because they belong to another one."""
+        """Warn about settings that the current policy ignores because they belong to another policy."""
         ignored, policy = self.services.ignored_settings(self.policy), self.policy.name
         if not ignored or self.services.stopped_policy(self.chosen_policy, self.adapter_name) is not None:
             return
@@ -166,7 +169,9 @@ class ContextControl(ChatModel):
         return self.shaper.request_of(self.shaper.take(), self.native.ask())
 
     async def compact(self, instructions: str) -> bool:
-        """Compact, by the provider if it can (R-540); return whether the view changed. If not, the user sees why.
+        """Compact the chat, through the provider if possible (R-540); return whether the view changed.
+
+        If not, the user sees why.
 
         A compaction that succeeds or has nothing to do ends a pause (R-545), because the user requested it.
         """
@@ -206,7 +211,10 @@ class ContextControl(ChatModel):
         return self._outcome(prepared)
 
     def _outcome(self, prepared: Prepared) -> Outcome:
-        """Return the outcome of a manual compaction; if it changed nothing, tell the user why, unless already told."""
+        """Return the outcome of a manual compaction.
+
+        If it changed nothing, tell the user why, unless that was already reported.
+        """
         if prepared.changed:
             return "changed"
         failed = [report for report in prepared.reports if report.outcome == "failed"]
@@ -247,7 +255,7 @@ class ContextControl(ChatModel):
         return smaller < refused
 
     def learn_size(self, refusal: BaseException) -> None:
-        """Learn the true size of the request and of the window from a refusal."""
+        """Learn the true size of the request and of the context window from a refusal."""
         if not isinstance(refusal, ContextOverflow):
             return
         if refusal.prompt_tokens:
@@ -277,9 +285,9 @@ class ContextControl(ChatModel):
         return error.status in _SIZE_STATUSES and self.shaper.current().measure.upper >= near
 
     def learn(self, usage: Usage, estimated: int, *, compacted: bool, cleared: int = 0) -> None:
-        """Calibrate the meter by the reported usage of the newest reply; `cleared`: tokens that the provider cleared.
+        """Calibrate the meter with the reported usage of the newest reply; `cleared`: tokens that the provider cleared.
 
-        After the provider's own compaction the usage may cover only the remaining messages. An impossible figure is
+        After the provider's own compaction, the usage may cover only the remaining messages. An impossible figure is
         ignored and reported once.
         """
         doubt = None
@@ -381,10 +389,10 @@ class ContextControl(ChatModel):
         return {name: tokens for name, tokens in limits.items() if tokens}
 
     def _next_limit(self, event: StageEvent, left_out: int) -> int:
-        """Return the meter reading at which the first stage of this event starts, or 0 if there is none.
+        """Return the meter reading at which the first stage of this event starts, or 0 if there is no such stage.
 
-        Stages that always run have no limit. Most triggers see the request before shaping (R-304), so the tokens that
-        shaping leaves out are subtracted.
+        Stages that always run have no limit. Most triggers apply to the request before shaping (R-304), so the tokens
+        that shaping leaves out are subtracted.
         """
         stages = [(stage.trigger, self.threshold(stage)) for stage in self.policy.stages if stage.event == event]
         found = [(trigger, at) for trigger, at in stages if at > self.room.fixed]

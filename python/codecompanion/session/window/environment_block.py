@@ -1,8 +1,8 @@
 """Builds the end of the system prompt: system, shell, folder, branch, date, language and editor.
 
-It is a separate fragment. It has a date but no time of day, and a chat keeps its block as long as the provider's cache
-may contain it (lesson 22, `ChatModel.read_environment`). Folder and branch names are untrusted text: each is reduced
-to one line, without characters that could end its code span.
+The block is a separate fragment. It has a date but no time of day, and a chat keeps its block as long as the provider's
+cache may contain it (lesson 22, `ChatModel.read_environment`). Folder and branch names are untrusted text: each is
+reduced to one line, without characters that could end its code span.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Checks whether a request fits the context window by the best estimate, and refuses those that do not (R-524).
+"""Checks, by the best estimate, whether requests fit the context window, and refuses those that do not (R-524).
 
 The best estimate combines reported usage with our own count, scaled by the ratio of the model's family until usage is
-reported. If that is inconclusive, a provider that counts tokens is asked before a request is refused; if it cannot
-count, or does not answer in time, the estimate decides.
+reported. If it is inconclusive, a provider that counts tokens is asked before a request is refused; if the provider
+cannot count, or does not answer in time, the estimate decides.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _log = logging.getLogger(__name__)
 COUNT_LIMIT_S = 5.0
 """Timeout for a provider's token count, in seconds; after that the estimate decides."""
 SUMMARY_TOKENS = 2_000
-"""Maximum tokens of a summary made without a model; at most an eighth of the context window."""
+"""Maximum number of tokens in a summary made without a model; at most an eighth of the context window."""
 NEXT_MESSAGE_TOKENS = 500
-"""Tokens reserved for the user's next message, which is seldom longer, when an idle chat is checked."""
+"""Tokens reserved for the user's next message when an idle chat is checked; messages are seldom longer."""
 
 
 class Fitting:
@@ -49,10 +49,12 @@ class Fitting:
 
     @property
     def room(self) -> int:
-        """Return the maximum tokens of a request, excluding the reply reserve; 0 = the window is only assumed (R-506).
+        """Return the maximum number of tokens in a request, excluding the reply reserve.
 
-        If context management is off or the provider compacts, this is the whole window; the reply gets what the request
-        leaves free.
+        0 = the window is only assumed (R-506).
+
+        If context management is off or the provider compacts, this is the whole window; the reply gets the space that
+        the request leaves free.
         """
         chat = self._chat
         limits = chat.limits
@@ -63,15 +65,18 @@ class Fitting:
 
     @property
     def fits(self) -> bool:
-        """Return whether the next request fits by the best estimate; always true if the window is only assumed."""
+        """Return whether the next request fits according to the best estimate.
+
+        Always true if the window is only assumed.
+        """
         chat = self._chat
         return not self.room or self._shaper.measure(chat.log.view.messages).tokens <= self.room
 
     async def must_fit(self) -> None:
-        """Check that the request fits the context window, after all attempts to make room.
+        """Check that the request fits the context window after all attempts to make room.
 
         Raises:
-            ContextOverflow: it is too large; the message names the largest part and the remedy.
+            ContextOverflow: the request is too large; the message names the largest part and the remedy.
         """
         chat = self._chat
         size = await self.excess(self._shaper.current())
@@ -79,9 +84,9 @@ class Fitting:
             raise ContextOverflow(too_large(chat, chat.log.view.messages, size, self.room))
 
     async def excess(self, shaped: Shaped, beside: int = 0) -> int:
-        """Return the size in tokens of a request that does not fit by the best count; 0 = it fits.
+        """Return the size in tokens of a request that does not fit according to the best count, or 0 if it fits.
 
-        `beside`: tokens that will be added to it.
+        `beside`: tokens that will be added to the request.
         """
         room = self.room - beside
         if not self.room or shaped.measure.tokens <= room:
@@ -112,7 +117,7 @@ class Fitting:
     def room_for_code(self, text: str, beside: int = 0) -> int:
         """Return how many tokens of gathered code may be sent with a message: half of the free room, 0 = none.
 
-        The other half is for the model's own lookups. `beside`: tokens of other attachments of the message.
+        The other half is for the model's own lookups. `beside`: token count of the message's other attachments.
         """
         return max(0, self._free(text) - beside) // 2
 
@@ -124,7 +129,7 @@ class Fitting:
         return self._free(text) * 3 // 4
 
     def _free(self, text: str) -> int:
-        """Return the tokens that remain free with this message.
+        """Return the number of tokens that remain free with this message.
 
         Messages that a compaction would remove count as free if automatic compaction is possible.
         """
@@ -137,7 +142,7 @@ class Fitting:
         return max(0, (self.room or chat.limits.prompt_tokens) - self._shaper.of(messages).measure.tokens)
 
     def still_sent(self, ids: Collection[str], text: str, more_tokens: int) -> tuple[Message, ...]:
-        """Return the messages among `ids` that the next request shows unchanged, oldest first.
+        """Return the messages among `ids` that the next request contains unchanged, oldest first.
 
         The next request contains `text`, preceded by `more_tokens` tokens; messages that would be cleared, summarised
         or shaped for it are left out.
@@ -156,7 +161,7 @@ class Fitting:
         return tuple(m for m in sent[by_provider + 1 :] if m.id in whole and m.content == whole[m.id].content)
 
     async def impossible(self, view: View, *, is_close: bool = False) -> Refusal | None:
-        """Return why a request of this view cannot be sent even after every removal, or None if it may be made to fit.
+        """Return why this view's request cannot be sent even after removing all it can, or None if it might fit.
 
         Nothing is compacted for a request that can never fit (R-524). First only the messages that no compaction
         removes are measured; if they leave less room than a summary may take (or if `is_close`), every step that makes
@@ -176,7 +181,7 @@ class Fitting:
         return Refusal(too_large(chat, left, size, room), size) if size else None
 
     async def _counted(self, messages: Messages, least: int, room: int) -> int:
-        """Return the provider's count of these messages, or 0 if it has none or they cannot fit anyway."""
+        """Return the provider's count of these messages, or 0 if it cannot count or the messages cannot fit anyway."""
         return await self._ask(messages) if least <= room else 0
 
     async def ask_when_close(self) -> None:
@@ -268,7 +273,8 @@ class Fitting:
     async def paused_excess(self, coming: Sequence[Message] = ()) -> int:
         """Return the size of the next request with `coming` if it does not fit and a pause prevents making it fit.
 
-        Uses the best count, after all steps that still run automatically; 0 = it can be sent, or nothing is paused.
+        Uses the best count, after all steps that still run automatically. 0 = the request can be sent, or nothing is
+        paused.
         """
         chat = self._chat
         if not self._pause.is_on:
@@ -281,7 +287,7 @@ class Fitting:
 
 
 def _staying(messages: Messages) -> Messages:
-    """Return the messages that no compaction removes: protected ones, and those not answered yet (R-551).
+    """Return the messages that no compaction removes: protected messages, and messages not answered yet (R-551).
 
     Attachments are removed before the question they belong to.
     """

@@ -1,6 +1,6 @@
 """Handles a provider's own compaction: during a reply, on demand, and when it is discarded (R-534, R-539…R-542).
 
-It is shown and logged like ours: one start, one end, one change of the view that can be undone.
+The compaction is shown and logged like our own: one start, one end, one change of the view that can be undone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NativeCompaction:
         self.done = False
         """Whether the provider's block has replaced the history."""
         self.error: CodeCompanionError | None = None
-        """Why a compaction on demand changed nothing."""
+        """The error because of which a compaction on demand changed nothing, or None."""
 
     async def take(self, event: CompactionBegun | CompactionDone) -> None:
         """Handle a compaction event in the reply's stream; a block is logged before the rest of the reply."""
@@ -127,9 +127,11 @@ class NativeCompaction:
 
 
 async def forget_foreign_blocks(log: ChatLog, origin: str) -> bool:
-    """Rebuild the view from the full history without other providers' compactions; return whether it had any.
+    """Rebuild the view from the full history without compactions by providers other than `origin`.
 
-    `origin` "" = of any provider.
+    Return whether there were any.
+
+    If `origin` is "", the compactions of all providers are discarded.
     """
     changed = False
     while True:

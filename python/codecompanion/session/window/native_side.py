@@ -1,4 +1,4 @@
-"""Controls the provider's own compaction: during a request, on demand, and its discarding (R-534…R-542)."""
+"""Controls the provider's own compaction: during a request, on demand, and when it is discarded (R-534…R-542)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from codecompanion.session.window.pause import Pause
 from codecompanion.wire.events import Severity
 
 MISSED_COMPACTIONS = 2
-"""Consecutive replies above the threshold after which the provider is no longer expected to compact."""
+"""Number of consecutive uncompacted replies above the threshold after which the provider is no longer expected to
+compact.
+"""
 
 
 class NativeSide:
@@ -57,10 +59,10 @@ class NativeSide:
         return threshold(threshold_tokens(stage.trigger, room), room.window, room.reserve)
 
     def ask(self) -> int:
-        """Return the size in tokens from which the provider is asked to compact this request, 0 = never.
+        """Return the size in tokens from which the provider is asked to compact this request, or 0 to never ask.
 
-        It is not asked while there is nothing to summarise; if the last compaction did not help, it is asked only at a
-        larger size (R-532, lesson 5).
+        The provider is not asked while there is nothing to summarise; if the last compaction did not help, it is asked
+        only at a larger size (R-532, lesson 5).
         """
         chat, self._asked = self._chat, self.compact_at
         is_paused = not self._watch.compactions.allows(chat.log.view.cycle, chat.measured().tokens)
@@ -132,7 +134,7 @@ class NativeSide:
         return compaction
 
     async def compact_again(self) -> None:
-        """Request the next compaction if the last one was on demand, because the provider then stops automatic ones."""
+        """Request the next compaction if the last was on demand: the provider then stops compacting automatically."""
         chat = self._chat
         measured, compact_at = chat.measured(), self.compact_at
         if not self._stands_on_demanded or not self.compacts_on_demand or measured.tokens < compact_at:
@@ -154,7 +156,10 @@ class NativeSide:
         return any(block.compaction is not None and block.compaction.on_demand for block in self._blocks())
 
     def _blocks(self) -> list[Message]:
-        """Return the provider's live blocks; check only new messages if the view has only grown since the last call."""
+        """Return the provider's live compaction blocks.
+
+        Check only new messages if the view has only grown since the last call.
+        """
         log = self._chat.log
         changes, looked_at, blocks = self._seen
         if changes != log.changes:
@@ -174,7 +179,7 @@ class NativeSide:
             self._watch.keep(standing.no_help(after) if after.tokens >= at > 0 else "", after, standing, was_told=False)
 
     def expect(self, *, missed: bool) -> None:
-        """Take over compaction from an endpoint that has missed several in a row, so ignores the threshold."""
+        """Count missed compactions; after several in a row, stop relying on the endpoint and let the plugin compact."""
         self._missed = self._missed + 1 if missed else 0
         if self._missed < MISSED_COMPACTIONS:
             return
@@ -200,7 +205,7 @@ class NativeSide:
     async def distrust_encrypted(self) -> bool:
         """Remove signed or encrypted state that the provider now refuses; return whether there was any.
 
-        Its compactions are discarded; its reasoning stays as readable text.
+        The provider's compactions are discarded; its reasoning stays as readable text.
         """
         log = self._chat.log
         changed = await forget_foreign_blocks(log, "")

@@ -1,7 +1,8 @@
 """Pauses automatic editing and compaction after an undo, until the user compacts, redoes or resumes (R-545).
 
 A paused chat is never made smaller without the user's knowledge. If the next request no longer fits the context window
-by the best count, the user is asked instead. The log records which events are paused: `session.history.undo.rest_of`.
+according to the best count, the user is asked instead. The log records which events are paused:
+`session.history.undo.rest_of`.
 """
 
 from __future__ import annotations

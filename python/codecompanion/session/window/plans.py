@@ -1,4 +1,4 @@
-"""Makes the preparations of one chat, which are the steps that `context.pipeline` would take with its current view."""
+"""Makes the preparations of one chat: the steps that `context.pipeline` would take with the current view."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ class Plans:
         return model or adapter
 
     def see_writer(self, prepared: Prepared) -> None:
-        """Remember whether the model wrote a usable summary.
+        """Record whether the model wrote a usable summary.
 
-        For the user's own server this applies to all chats, because each attempt there takes long.
+        For the user's own server this applies to all chats, because each attempt takes long there.
         """
         chat, watch = self._chat, self._watch
         watch.see_writer(prepared, lambda: self._writer_label)

@@ -13,7 +13,7 @@ from codecompanion.session.history.chat_log import ChatLog
 
 
 class PriorTurns:
-    """Reads the prior turns of one chat: those still partly in the view, and figures of all others."""
+    """Reads the prior turns of one chat: the messages of turns still partly in the view, and figures for all others."""
 
     def __init__(self, log: ChatLog) -> None:
         self._log = log

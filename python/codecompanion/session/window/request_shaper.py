@@ -1,7 +1,8 @@
 """Shapes a chat's view into requests, and keeps the shaping fixed within a turn (R-302, R-338…R-355).
 
 `context.shape_request` makes the decisions; this module provides its inputs, its memory, and the workspace facts, which
-are read once per turn without blocking the editor. Of the requests, only the policy's named events are stored.
+are read once per turn without blocking the editor. Requests themselves are not stored; only the policy's named events
+about them are.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ UNREACHABLE, PRESSURE = "input_limit_unreachable", "input_limit_pressure"
 
 
 def count_shared(before: Shaped | None, now: Shaped) -> int:
-    """Return how many leading messages the two requests share, or -1 if even the system prompt or tools differ."""
+    """Return how many leading messages the two requests share, or -1 if even their system prompts or tools differ."""
     if before is None or before.system != now.system or before.specs != now.specs:
         return -1
     pairs = enumerate(zip(before.messages, now.messages, strict=False))
@@ -80,7 +81,7 @@ class RequestShaper:
         return msgspec.structs.replace(env, exists=self._files(), sent=self.measure if self.shapes else None)
 
     def current(self) -> Shaped:
-        """Return the request as it is now; another call without a change costs nothing.
+        """Return the request as it is now; calling this again without a change costs nothing.
 
         While no message waits for an answer, this is the last request plus its reply, because the next turn's shaping
         belongs to requests that no provider has counted (R-301, R-303).
@@ -108,7 +109,7 @@ class RequestShaper:
         return bool(self._packets) or (self._chat.policy.enabled and bool(self._chat.policy.shape))
 
     def of(self, messages: Messages) -> Shaped:
-        """Return the request of these messages as it would be sent now, even for a turn that has not begun."""
+        """Return the request for these messages as it would be sent now, even for a turn that has not begun."""
         env, cycle = self._bare.read(), (messages[-1].cycle or 0) if messages else 0
         kept = self._kept if cycle <= self._kept_cycle else Kept()
         env = msgspec.structs.replace(env, cycle=max(env.cycle, cycle))
@@ -126,20 +127,20 @@ class RequestShaper:
         return self.sent
 
     def sent_contents(self) -> dict[str, Content]:
-        """Return the contents of the last request by the ids of their messages, if it went to the model in use."""
+        """Return the contents of the last request by message id, if it went to the current model."""
         if self.sent is None or self._sent_to != self._chat.named:
             return {}
         return {message.id: message.content for message in self.sent.messages}
 
     def unread_tokens(self) -> int:
-        """Return the estimated tokens of the last request that its server has to read."""
+        """Return the estimated number of tokens of the last request that its server has to process."""
         now, known = self.sent or self.current(), self._known_messages()
         if known < 0 or self._chat.cache_state().is_cold:
             return now.measure.tokens
         return round(self._chat.meter.calibration.ratio * sum(message.tokens for message in now.messages[known:]))
 
     def shared_tokens(self, *, is_lost: bool) -> int:
-        """Return the estimated tokens of the last request that were in the request before it or the reply to that.
+        """Return the estimated tokens that the last request shares with the previous request and its reply.
 
         `is_lost`: the cache was lost, not invalidated by an edit, so everything up to the last reply counts.
         """
@@ -154,7 +155,10 @@ class RequestShaper:
         )
 
     def _known_messages(self) -> int:
-        """Return how many messages of the last request its server already knew; -1 = not even the system prompt."""
+        """Return how many messages of the last request were already known to its server.
+
+        -1 = not even the system prompt.
+        """
         now, before = self.sent or self.current(), self._before
         shared = count_shared(before, now)
         if before is None or shared < len(before.messages) or shared == len(now.messages):
@@ -177,11 +181,14 @@ class RequestShaper:
         )
 
     def _count_fixed(self, system: Message, specs: tuple[ToolSpec, ...]) -> int:
-        """Return the measured tokens of system prompt and tools."""
+        """Return the measured token count of the system prompt and tools."""
         return round(self._chat.meter.calibration.ratio * self._fixed_part(system, specs).tokens)
 
     def _measure_with(self, messages: Messages, system: Message, specs: tuple[ToolSpec, ...]) -> Measure:
-        """Return the size of a request with this system prompt and these tools; exact if reported."""
+        """Return the size of a request with this system prompt and these tools.
+
+        It is exact if the provider reported it.
+        """
         return self._chat.meter.measure(messages, self._fixed_part(system, specs))
 
     def _fixed_part(self, system: Message, specs: tuple[ToolSpec, ...]) -> FixedPart:
@@ -267,8 +274,8 @@ class RequestShaper:
     async def fail(self, reason: str, detail: str, shaped: Shaped | None = None, tokens: int = 0) -> None:
         """Log and report that the history could not be made to fit, if the policy has events for that.
 
-        It is logged as a compaction that began and ended: two events with one id, in one transaction (R-332). The user
-        is informed unless the request is sent anyway (R-327).
+        The failure is logged as a compaction that began and ended: two events with one id, in one transaction (R-332).
+        The user is informed unless the request is sent anyway (R-327).
         """
         shaped = shaped or self.current()
         stage = next((stage for stage in self._chat.policy.stages if stage.emits.failed), None)
@@ -295,7 +302,7 @@ class RequestShaper:
             await self.fail(UNREACHABLE, problem, tokens=tokens)
 
     async def log_request(self) -> None:
-        """Log the contents of the next request if it is the first of its turn or after a compaction (R-328)."""
+        """Log the next request's contents if it is the first of its turn or after a compaction (R-328)."""
         chat, log = self._chat, self._chat.log
         at = log.view.cycle, log.compactions
         if not chat.policy.request_events or not chat.policy.enabled or self._logged == at:

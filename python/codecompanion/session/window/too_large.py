@@ -14,7 +14,7 @@ from codecompanion.session.window.chat_model import ChatModel
 IS_BACK = "Your message is back in the input."
 COMPACT = "Automatic compaction is off: /compact makes room."
 NOT_SENT = "Not sent"
-"""Start of sentences that are true only until the message is sent after all."""
+"""Start of sentences that stop being true if the message is sent after all."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ def too_large(chat: ChatModel, messages: Messages, size: int, room: int) -> str:
 
 
 def too_large_alone(chat: ChatModel, message: Message, room: int) -> str:
-    """Return a sentence if no message can be sent with this attachment, else ""; `room` 0 = unknown."""
+    """Return a sentence if no message can be sent with this attachment, else "". `room` 0 = unknown."""
     fixed = chat.meter.by_estimate(()).tokens
     size, left = chat.meter.by_estimate((message,)).tokens - fixed, max(0, room - fixed)
     if not room or size <= left:
@@ -63,7 +63,7 @@ def can_be_compacted(advice: str) -> bool:
 
 
 def size_of(messages: Messages) -> int:
-    """Return the estimated tokens of the messages."""
+    """Return the estimated token count of the messages."""
     return sum(message.tokens for message in messages)
 
 

@@ -1,8 +1,8 @@
-"""Judges by a local server's token counts whether its model sees the tools that are sent (lesson 58).
+"""Determines from a local server's token counts whether its model sees the tools that are sent (lesson 58).
 
-Some servers silently drop the tools if the chat template does not support them. Not sending them saves their room, but
-a mistake costs the user every tool. So this requires a server that has not reported whether its template supports
-tools, a model that has not called one in any chat, and two clear reports (`usage_check`).
+Some servers silently drop the tools if the chat template does not support them. Not sending them saves room, but a
+wrong conclusion costs the user every tool. The conclusion therefore requires a server that has not reported whether its
+template supports tools, a model that has not called a tool in any chat, and two clear reports (`usage_check`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class UnseenTools:
         return not has_called and not chat.services.usage_doubts.sees_tools(*self._model)
 
     def see_calls(self, calls: Sequence[ToolCall]) -> None:
-        """Record that the model sees tools if the reply calls any, whatever its server reports."""
+        """Record that the model sees tools if the reply calls any, regardless of its server's reports."""
         doubts = self._chat.services.usage_doubts
         if not calls:
             return
@@ -43,7 +43,7 @@ class UnseenTools:
             self._chat.offer_tools()
 
     def drop(self) -> int:
-        """Stop sending tools; return the estimated tokens of those that were sent."""
+        """Stop sending tools; return the estimated token count of the tools that were sent."""
         chat, schemas = self._chat, self._chat.meter.schemas
         chat.services.usage_doubts.note_toolless(*self._model)
         chat.offer_tools()

@@ -19,7 +19,9 @@ from codecompanion.wire.events import Severity
 
 _log = logging.getLogger(__name__)
 SHORT_WAIT_S = 1.5
-"""How long, in seconds, the first request waits for the endpoint's report; near a limit it waits until it arrives."""
+"""Maximum time in seconds that the first request waits for the endpoint's report; near a limit it waits for as long as
+it takes.
+"""
 
 
 class WindowWatch:
@@ -37,7 +39,8 @@ class WindowWatch:
     def resolve(self) -> None:
         """Resolve the current limits; a smaller window named in a refusal is kept.
 
-        A later report of the server overrides it, because the server may have been restarted with another window.
+        A later report by the server overrides that window, because the server may have been restarted with another
+        window.
         """
         chat, known = self._chat, self._chat.named
         self._told_of_endpoint, self._facts = chat.adapter().limits(chat.model), chat.adapter().facts(chat.model)
@@ -66,13 +69,13 @@ class WindowWatch:
             self.resolve()
 
     async def know_server(self) -> None:
-        """Ask the model's server now and apply its report; an earlier one may be out of date (`ServerFacts`)."""
+        """Ask the model's server now and apply its report; an earlier report may be out of date (`ServerFacts`)."""
         await self._chat.adapter().know_server(self._chat.model)
         self.take_in()
 
     @property
     def model_that_runs(self) -> str:
-        """Return the model that actually answers, or "" if it is the chat's own or one the user has configured.
+        """Return the model that actually answers, or "" if it is the chat's own model or one that the user configured.
 
         A server with a single model ignores the name in a request; a server with several needs it.
         """
@@ -92,7 +95,7 @@ class WindowWatch:
         chat.notice(Severity.INFO, f"No tools are sent: {chat.lacks_tools}.")
 
     def learn(self, tokens: int) -> None:
-        """Use the window that the provider named, and tell the user."""
+        """Use the context window that the provider named, and tell the user."""
         old, told = self._chat.limits, self._chat.adapter().limits(self._chat.model)
         self._named[self._chat.named] = tokens, told
         self.resolve()
@@ -105,8 +108,8 @@ class WindowWatch:
     async def make_sure(self) -> None:
         """Ask the endpoint for an unknown window before the first request; warn if a guess decides (R-506, lesson 30).
 
-        Right after a restart the report may not have arrived yet; if a guess would decide anything, wait for it. A
-        server that loads a model with the first request may report the window only then.
+        Right after a restart the endpoint may not have reported yet; if a guess would decide anything, wait for the
+        report. A server that loads a model with the first request may report the window only then.
         """
         self.take_in()
         if not self.is_a_guess:
@@ -131,7 +134,7 @@ class WindowWatch:
 
     @property
     def guess(self) -> str:
-        """Return the assumed window and the option that sets it, in two sentences; "" if its size is known."""
+        """Return two sentences on the assumed window and the option that sets it, or "" if the window size is known."""
         if not self.is_a_guess:
             return ""
         tokens = self._chat.limits.context_window

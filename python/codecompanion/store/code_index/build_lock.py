@@ -16,7 +16,7 @@ from codecompanion.store.sqlite_connection import create_private_file, explain, 
 
 @contextlib.contextmanager
 def building(path: Path) -> Iterator[bool]:
-    """Hold the lock of the index at `path` for the block; yield False if another builder holds it.
+    """Hold the lock of the index at `path` during the `with` block; yield False if another builder holds it.
 
     Raises:
         StoreUnavailable: the folder cannot be written.

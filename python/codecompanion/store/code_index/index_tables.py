@@ -72,7 +72,7 @@ CREATE TABLE vectors (
 );
 """
 INDEX_BY_HASH = "CREATE INDEX IF NOT EXISTS pieces_by_hash ON pieces (hash)"
-"""Statement that indexes chunks by hash; run only for an index with vectors."""
+"""Statement that adds an index on the chunk hashes; run only for an index with vectors."""
 INSERT_VECTORS = "INSERT OR IGNORE INTO vectors (hash, model, dims, vector) VALUES (?, ?, ?, ?)"
 KINDS: tuple[str, ...] = (*get_args(DefinitionKind), "block", "file")
 
@@ -84,7 +84,7 @@ class IndexUnusable(StoreUnavailable):
 def index_path(cache_dir: Path, root: Path) -> Path:
     """Return the path of a project's index. `root` must be resolved; two folders with the same name get two files.
 
-    Each format has its own file, so that two versions of the plugin do not keep replacing each other's.
+    Each format has its own file, so that two versions of the plugin do not keep replacing each other's index.
     """
     tag = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
     name = _NO_WORD.sub("_", root.name[:40]) or "root"
@@ -129,7 +129,7 @@ def create(path: Path, root: Path) -> sqlite3.Connection:
 
 
 def _set_aside(path: Path) -> Path | None:
-    """Rename the file; return one that may have vectors: the renamed file, or one of another format."""
+    """Rename the index file; return a file that may have vectors: the renamed file, or one of another format."""
     aside = path.with_name(path.name + ".damaged")
     remove_index(aside)
     if not path.exists():
@@ -146,7 +146,7 @@ def _set_aside(path: Path) -> Path | None:
 
 
 def _carry_vectors(connection: sqlite3.Connection, before: Path | None) -> None:
-    """Copy the readable vectors of an earlier file: computing them may have cost money."""
+    """Copy the readable vectors of an earlier file, because computing them may have cost money."""
     if before is None:
         return
     with contextlib.suppress(sqlite3.Error):
@@ -186,7 +186,7 @@ def open_existing(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """Return a connection to an existing index.
 
     Raises:
-        FileNotFoundError: it does not exist.
+        FileNotFoundError: the index does not exist.
         IndexUnusable: the file is not an index of this format.
         StoreUnavailable: the file cannot be opened for another reason.
     """
@@ -211,7 +211,7 @@ def open_existing(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 def unusable_or_unavailable(error: sqlite3.Error, path: Path) -> StoreUnavailable:
-    """Convert an SQLite error: either the index must be rebuilt, or it is temporarily unavailable."""
+    """Convert an SQLite error to one that says whether the index must be rebuilt or is temporarily unavailable."""
     if is_damage(error) or "no such table" in str(error) or "no such column" in str(error):
         return IndexUnusable(f"{path} is damaged ({error}).")
     known = explain(error, path)

@@ -1,8 +1,8 @@
 """Writes a code index: adds, removes or refreshes whole files, in one transaction per batch.
 
 Unchanged chunks of a changed file keep their row, with its words and vector; only their line numbers change. The words
-of a deleted chunk stay in the full-text index, which cannot remove them without the text. They are counted; above
-`MAX_DEAD` the index should be rebuilt (`should_be_rebuilt`).
+of a deleted chunk stay in the full-text index, which cannot remove them without the text. Such chunks are counted;
+above `MAX_DEAD` the index should be rebuilt (`should_be_rebuilt`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ FROM_BUFFER = -1
 """`mtime_ns` of a file indexed from an unsaved buffer."""
 MAX_DEAD = 0.5
 MAX_REPEATS = 5
-"""Maximum occurrences of a word that are indexed per column: more add little to BM25 and enlarge the index."""
+"""Maximum number of occurrences of a word that are indexed per column: more add little to BM25 and enlarge the index.
+"""
 _FEW_CHUNKS = 2_000
 _HASH_BYTES = 10
 _KIND_IDS = {kind: number for number, kind in enumerate(KINDS)}
@@ -36,7 +37,7 @@ _MAX_FREE = 0.1
 
 
 class IndexedFile(msgspec.Struct, frozen=True):
-    """One file to index. `sha256`: of its bytes; `lines`: their number; `why_not`: see `files`."""
+    """One file to index. `sha256`: hash of its bytes; `lines`: its line count; `why_not`: see the table `files`."""
 
     path: str
     mtime_ns: int
@@ -54,7 +55,7 @@ def chunk_hash(text: str) -> bytes:
 
 
 def _own_lines(chunk: CodeChunk) -> str:
-    """Return a chunk's text without the prepended signatures, whose names are in its symbol."""
+    """Return a chunk's text without the prepended signatures, because its symbol contains their names."""
     return "\n".join(chunk.text.split("\n")[chunk.start - chunk.end - 1 :])
 
 
@@ -79,7 +80,7 @@ class IndexWriter:
     def __init__(self, path: Path, root: Path, patience_s: float = BUSY_TIMEOUT_S) -> None:
         """Open the index of the project `root`, creating it if necessary.
 
-        It waits up to `patience_s` seconds for other writers.
+        Waits up to `patience_s` seconds for other writers.
         """
         self.path = path
         self._connection = open_to_write(path, root)
@@ -186,7 +187,7 @@ class IndexWriter:
             raise unusable_or_unavailable(error, self.path) from error
 
     def _put(self, connection: sqlite3.Connection, one: IndexedFile, now: int, *, is_finished: bool) -> set[str]:
-        """Write a file; return the names that it is the first in the project to define."""
+        """Write a file; return the names that this file is the first in the project to define."""
         row = connection.execute("SELECT id FROM files WHERE path = ?", (one.path,)).fetchone()
         known = row[0] if row else None
         fresh = self._defined_first(connection, one.parsed) if is_finished else set[str]()

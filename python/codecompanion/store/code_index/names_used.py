@@ -1,9 +1,9 @@
-"""Stores the names a file uses: a row for each name that the project defines, four bytes for any other.
+"""Stores the names a file uses: a row for each name that the project defines, four bytes for each other name.
 
 Most names that code uses are defined elsewhere (the standard library, packages): as rows they would take a tenth of the
 source's size. They are still needed: the project may define one of them later, and then every unchanged file that uses
-it must count as a user. 24 bits of a name's hash distinguish it from the file's other
-names: there is one false user in 500,000 pairs of file and new name.
+it must count as a user. 24 bits of a name's hash distinguish it from the file's other names: there is one false user in
+500,000 pairs of file and new name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from codecompanion.store.code_index.name_hashes import ids_of_defined, name_hash
 
 _MAX_USES = 255
 _FEW_NAMES = 16
-"""Up to this many names are searched by SQLite itself, in all files at once."""
+"""Maximum number of names that SQLite itself searches for, in all files at once."""
 
 IdOfName = Callable[[str], int]
 
@@ -28,7 +28,10 @@ IdOfName = Callable[[str], int]
 def put_references(
     connection: sqlite3.Connection, file: int, uses: Mapping[str, int], id_of: IdOfName, *, is_finished: bool
 ) -> None:
-    """Write the names a file uses, name → count; until the build `is_finished`, each may still become defined."""
+    """Write the names a file uses, as name → count.
+
+    Until the build `is_finished`, each name may still become defined.
+    """
     defined = ids_of_defined(connection, uses) if is_finished else {name: id_of(name) for name in uses}
     rows = [(name, file, uses[text]) for text, name in defined.items()]
     connection.executemany("INSERT OR REPLACE INTO refs VALUES (?, ?, ?)", rows)
@@ -87,7 +90,7 @@ def _files_with(connection: sqlite3.Connection, wanted: Mapping[int, object]) ->
 
 
 def _pack(uses: Iterable[tuple[int, int]]) -> bytes:
-    """Return (hash, uses) packed for the table: 24 and 8 bits, little-endian."""
+    """Return the (hash, uses) pairs packed for the table: 24 and 8 bits each, little-endian."""
     return _to_bytes(array("I", (digest << 8 | min(count, _MAX_USES) for digest, count in uses)))
 
 

@@ -1,4 +1,4 @@
-"""Stores a file's signatures packed and compressed, in a third of the space of text rows."""
+"""Stores a file's signatures packed and compressed, which takes a third of the space of text rows."""
 
 from __future__ import annotations
 

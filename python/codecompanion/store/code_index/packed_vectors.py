@@ -1,7 +1,7 @@
-"""Keeps vectors in memory at one byte per number, which are compared faster than floats. Needs numpy (R-232, R-239).
+"""Keeps vectors in memory at one byte per number, which can be compared faster than floats. Needs numpy (R-232, R-239).
 
-Measured on 100,000 × 384: 43 MB instead of 184, with the same 12 ms of CPU per query; cosines are off by at most 0.002,
-so the nearest are compared again at full precision.
+Measured on 100,000 × 384: 43 MB instead of 184, with the same 12 ms of CPU time per query; cosines are off by at most
+0.002, so the nearest vectors are compared again at full precision.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from codecompanion.model.embedding import Vector
 
 _ROWS_AT_ONCE = 512
-"""Number of rows compared at once: as floats, this many fit into the cache of a core."""
+"""Number of rows compared at once: as floats, this many rows fit into the cache of a core."""
 _LARGEST = 127
 
 
@@ -51,7 +51,7 @@ class PackedVectors:
         self.count = end
 
     def nearest_first(self, query: Vector) -> Callable[[int, int], list[int]]:
-        """Return a function that gives the ids of a range of ranks, nearest to the query first."""
+        """Return a function that returns the ids in a range of ranks, nearest to the query first."""
         np = self._np
         asked = np.array(query, dtype="f4")
         floats = np.empty((_ROWS_AT_ONCE, self.dims), dtype="f4")

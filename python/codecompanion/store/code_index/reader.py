@@ -1,6 +1,6 @@
 """Reads a code index: files, chunks and names. Ranking and full-text search are in other modules.
 
-It has one connection, which a lock restricts to one thread at a time; after a rebuild, it opens the new file.
+The reader has one connection, which a lock restricts to one thread at a time; after a rebuild, it opens the new file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class IndexCounts(msgspec.Struct, frozen=True):
 
 
 class KnownFile(msgspec.Struct, frozen=True):
-    """The row of a file in the index; `mtime_ns` -1: it was indexed from an unsaved buffer."""
+    """The row of a file in the index; `mtime_ns` -1 means that it was indexed from an unsaved buffer."""
 
     path: str
     mtime_ns: int
@@ -67,7 +67,7 @@ class IndexReader:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection to the block; all its reads see one state of the index."""
+        """Yield the connection for the `with` block, in which all reads see the same state of the index."""
         with self._lock:
             connection = self._open()
             try:
@@ -86,7 +86,7 @@ class IndexReader:
             self._close()
 
     def counts(self) -> IndexCounts:
-        """Return the sizes of the index."""
+        """Return the counts and the size of the index."""
         tables = ("files WHERE why_not = ''", "chunks", "symbols", "vectors")
         with self.reading() as connection:
             numbers = [
@@ -99,7 +99,7 @@ class IndexReader:
         return IndexCounts(files, chunks, symbols, vectors, size, is_complete)
 
     def meta(self, key: str) -> str:
-        """Return a value of `meta`, "" = none."""
+        """Return a value of `meta`, or "" if it is not set."""
         with self.reading() as connection:
             return self._meta(connection, key)
 
@@ -119,13 +119,13 @@ class IndexReader:
                 raise unusable_or_unavailable(error, self.path) from error
 
     def digest(self, path: str) -> bytes:
-        """Return the sha256 of the indexed content of a file, b"" if it is not indexed."""
+        """Return the SHA-256 of the indexed content of a file, or b"" if the file is not indexed."""
         with self.reading() as connection:
             row = connection.execute("SELECT sha256 FROM files WHERE path = ?", (path,)).fetchone()
             return bytes(row[0]) if row else b""
 
     def left_out(self) -> list[tuple[str, str]]:
-        """Return `(path, reason)` of the files left out because of their content, sorted."""
+        """Return `(path, reason)` for each file left out because of its content, sorted."""
         with self.reading() as connection:
             return list(connection.execute("SELECT path, why_not FROM files WHERE why_not <> '' ORDER BY path"))
 

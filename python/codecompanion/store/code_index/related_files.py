@@ -12,7 +12,10 @@ from codecompanion.store.code_index.reader import IndexReader
 
 
 class RelatedFiles(msgspec.Struct, frozen=True):
-    """The most similar files, best first; for each name, how many files use and define it; the number of all files."""
+    """The most similar files, best first; the number of files that use and define each name.
+
+    The total number of files.
+    """
 
     paths: tuple[str, ...] = ()
     files_with: dict[str, int] = {}
@@ -33,7 +36,7 @@ def find_related(
     """Return the files that share names with `weights`, which maps each name to its weight.
 
     A name that occurs in more than `max_share` of the files (but at least `few`), or in more than `many`, is ignored.
-    Raises as `IndexReader`.
+    Raises the same errors as `IndexReader`.
     """
     with reader.reading() as connection:
         (total,) = connection.execute("SELECT count(*) FROM files").fetchone()

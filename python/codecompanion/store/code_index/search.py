@@ -15,7 +15,7 @@ import msgspec
 from codecompanion.store.code_index.name_hashes import NAMED, asked
 
 MAX_DEFINERS = 5
-"""Maximum number of files that define a name: with more, its use is not evidence of a link between files."""
+"""Maximum number of files that define a name; if more do, a use of the name is not evidence of a link between files."""
 MAX_USERS = 200
 
 
@@ -46,7 +46,7 @@ class DefinitionRow(msgspec.Struct, frozen=True):
 def find_chunks(
     connection: sqlite3.Connection, match: str, columns: tuple[float, float, float], limit: int, below: str = ""
 ) -> list[ChunkRow]:
-    """Return the best chunks of an FTS query; `columns`: weights of path, symbol, text; `below`: only below this path.
+    """Return the best chunks for an FTS query; `columns`: weights of path, symbol, text; `below`: only below this path.
 
     Sorts by an expression, because `ORDER BY rank` makes FTS5 write each match into a sorter first, which takes 50 %
     longer.
@@ -153,7 +153,7 @@ def users_of(connection: sqlite3.Connection, name: int) -> list[tuple[int, int]]
 
 
 class ReferenceGraph:
-    """Graph of the uses of names between files, read for the requested files and cached until the index changes."""
+    """Graph of name uses between files, read for the requested files and cached until the index changes."""
 
     def __init__(self) -> None:
         self._definers: dict[int, tuple[int, ...]] = {}

@@ -37,12 +37,17 @@ _CHUNKS_OF_VECTORS = "SELECT p.id, v.id FROM vectors v CROSS JOIN pieces p ON p.
 _READ_AT_ONCE = 500
 _COUNT_REMOVAL = "INSERT INTO meta VALUES ('vectors_removed', '1') ON CONFLICT (key) DO UPDATE SET value = value + 1"
 _SPARE = 4.0
-"""Maximum ratio of stored to used vectors; those of deleted chunks are kept, because a checkout restores the chunks."""
+"""Maximum ratio of stored to used vectors; vectors of deleted chunks are kept, because a checkout may restore the
+chunks.
+"""
 _FEW = 5_000
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """A file with chunks that lack a vector of a model: the number of these, of all its chunks, and the file's size."""
+    """A file with chunks that lack a vector of a model.
+
+    `chunks`: their number; `all_chunks`: the number of all its chunks; `size`: the file's size.
+    """
 
     path: str
     chunks: int
@@ -67,7 +72,7 @@ class VectorWriter:
             self._connection.close()
 
     def missing(self, model: str) -> list[Missing]:
-        """Return the files with chunks that have no vector, in the order they were indexed."""
+        """Return the files with chunks that have no vector, in the order in which they were indexed."""
         query = (
             "SELECT f.path, sum(v.hash IS NULL), count(*), f.size FROM chunks c JOIN files f ON f.id = c.file_id"
             " LEFT JOIN vectors v ON v.hash = c.hash AND v.model = ? GROUP BY f.id HAVING sum(v.hash IS NULL) > 0"
@@ -125,9 +130,9 @@ class VectorWriter:
 class VectorReader:
     """Queries the vectors of one model in an index; with numpy, keeps them in memory and follows the index as it grows.
 
-    In memory a number takes one byte, so 100,000 vectors of 384 take 40 MB and are compared faster than floats; the
-    nearest are compared again at full precision. Without numpy only given chunks can be compared (`cosines`). Safe for
-    several threads, one at a time. Raises as `IndexReader` does.
+    In memory a number takes one byte, so 100,000 vectors of 384 dimensions take 40 MB and are compared faster than
+    floats; the nearest are compared again at full precision. Without numpy, only given chunks can be compared
+    (`cosines`). Safe for several threads, one at a time. Raises the same errors as `IndexReader`.
     """
 
     def __init__(self, reader: IndexReader, model: str) -> None:
@@ -137,7 +142,7 @@ class VectorReader:
         self._state: tuple[object, ...] = ()
         self._last_id = 0
         self._matrices: dict[int, PackedVectors] = {}
-        """Keyed by dimensions: a model has a fixed number, but the file may contain others."""
+        """The vectors by number of dimensions: a model has a fixed number, but the file may contain others."""
 
     def count(self) -> int:
         """Return the number of vectors of the model."""
@@ -154,7 +159,7 @@ class VectorReader:
             return int(connection.execute(query, (self.model,)).fetchone()[0])
 
     def data_version(self) -> int:
-        """Return a number that changes after the index was written."""
+        """Return a number that changes whenever the index has been written."""
         return self.reader.data_version()
 
     def nearest(self, query: Vector, k: int) -> dict[int, float]:
@@ -178,7 +183,7 @@ class VectorReader:
         return dict(sorted(found.items(), key=lambda item: -item[1])[:k])
 
     def cosines(self, query: Vector, chunks: Sequence[int]) -> dict[int, float]:
-        """Return chunk id → cosine of these chunks; those without a vector of the query's dimensions are left out."""
+        """Return chunk id → cosine for these chunks; chunks without a vector of the query's dimensions are left out."""
         found: dict[int, float] = {}
         with self.reader.reading() as connection:
             for part in _parts(list(chunks)):
@@ -188,7 +193,7 @@ class VectorReader:
         return found if query else {}
 
     def _cosines_of(self, connection: sqlite3.Connection, query: Vector, ids: list[int]) -> dict[int, float]:
-        """Return chunk id → exact cosine of the chunks that have one of these vectors."""
+        """Return chunk id → exact cosine for the chunks that have one of these vectors."""
         found: dict[int, float] = {}
         for part in _parts(ids):
             marks = _marks(part)

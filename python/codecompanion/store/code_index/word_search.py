@@ -1,10 +1,10 @@
 """Finds the chunks with any of several words or word pairs, best first by BM25 (R-231).
 
-In a second SQLite reads 50 million postings, but computes BM25 for one million chunks. So a chunk is not scored if its
-only query words are in very many chunks: BM25 gives these words little weight. The result is the same as when scoring
-all chunks, except for two limits in large projects: words in half of the chunks find nothing by themselves, and pairs
-of very common words are limited. If the words left out could together add up to more than the score of the last chunk
-found, all chunks are scored.
+In one second, SQLite reads 50 million postings, but computes BM25 for only one million chunks. A chunk is therefore not
+scored if it contains only query words that occur in very many chunks: BM25 gives these words little weight. The result
+is the same as when scoring all chunks, except for two limits in large projects: words in half of the chunks find
+nothing by themselves, and pairs of very common words are limited. If the words left out could together add up to more
+than the score of the last chunk found, all chunks are scored.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from codecompanion.store.code_index.search import ChunkRow, find_chunks
 
 FEW_CHUNKS = 2_000
-"""Up to this many chunks, all are scored."""
+"""Number of matching chunks up to which all of them are scored."""
 PAIR_POSTINGS = 400_000
-"""Maximum postings to read for pairs, counting both words of each; pairs of rare words come first."""
+"""Maximum number of postings to read for pairs, counting both words of each; pairs of rare words come first."""
 _HIGHEST_FACTOR = 2.2
-"""A word adds less than this factor × its weight: k1 + 1 of SQLite's `bm25()`."""
+"""Upper bound of a word's score, as a multiple of its weight: k1 + 1 of SQLite's `bm25()`."""
 _NO_WEIGHT = 1e-6
 """SQLite's weight for a word in half of the chunks or more."""
 _LAST_SCORE = 3.5
 _LAST_SCORE_A_WORD = 0.55
-"""Added by each word to the usual minimum score of the 600th chunk; nine of ten questions (one to three docstrings) to
-2.6 million lines of Python and Go reach that minimum."""
+"""Amount that each word adds to the usual minimum score of the 600th chunk; nine of ten questions (one to three
+docstrings) to 2.6 million lines of Python and Go reach that minimum.
+"""
 
 
 class WordCounts:
@@ -73,7 +74,8 @@ def find_any(
 ) -> list[ChunkRow]:
     """Return the best chunks with any of the words, or any of the pairs ("word word").
 
-    A word in half of the chunks finds nothing by itself, unless the project is small or there is no other word.
+    A word that occurs in half of the chunks finds nothing by itself, unless the project is small or there is no other
+    word.
     """
     chunks_with = {word: count for word in words if (count := counts.chunks_with(connection, word))}
     kept = _worth_their_cost(pairs, chunks_with)
@@ -97,7 +99,7 @@ def find_any(
 
 
 def count_pairs(connection: sqlite3.Connection, counts: WordCounts, pairs: Iterable[str]) -> dict[str, int]:
-    """Return pair → the number of chunks where the two words are adjacent; costly pairs are left out."""
+    """Return pair → the number of chunks in which the two words are adjacent; costly pairs are left out."""
     pairs = tuple(pairs)
     words = {word for pair in pairs for word in pair.split()}
     chunks_with = {word: count for word in words if (count := counts.chunks_with(connection, word))}
@@ -105,7 +107,7 @@ def count_pairs(connection: sqlite3.Connection, counts: WordCounts, pairs: Itera
 
 
 def _worth_their_cost(pairs: Iterable[str], chunks_with: Mapping[str, int]) -> list[str]:
-    """Return the pairs whose words exist, rare ones first, up to the limit; at least one."""
+    """Return the pairs whose words exist, rare pairs first, up to the limit, but at least one."""
     costs = {
         pair: sum(chunks_with[word] for word in pair.split())
         for pair in pairs
@@ -123,9 +125,9 @@ def _worth_their_cost(pairs: Iterable[str], chunks_with: Mapping[str, int]) -> l
 def _common(
     chunks_with: Mapping[str, int], weights: Mapping[str, float], telling: Sequence[str], limit: int
 ) -> list[str]:
-    """Return the most common words: as many as are unlikely, without other words, to make a chunk one of the best.
+    """Return the most common words, as many as are unlikely to make a chunk one of the best without other words.
 
-    Returns none if that saves nothing: the other words are in too few chunks, or in many more than these.
+    Returns none if that saves nothing: the other words are in too few chunks, or in many more chunks than these words.
     """
     last_score = _LAST_SCORE + _LAST_SCORE_A_WORD * len(telling)
     common, might_add = list[str](), 0.0

@@ -81,7 +81,7 @@ def _record(page: bytes, at: int, read: Callable[[int], bytes], pages: int) -> b
 
 
 def _row(record: bytes) -> CarvedRow:
-    """Return the columns of the record, if it has the shape of a row of `events`."""
+    """Return the columns of the record; raise `_NoRow` if it does not have the format of a row of `events`."""
     end_of_header, at = _varint(record, 0)
     types: list[int] = []
     while at < end_of_header:

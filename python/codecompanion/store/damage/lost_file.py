@@ -1,11 +1,12 @@
 """Detects a database file that was deleted, emptied or replaced while open, before it is used again.
 
-SQLite keeps writing to a deleted file, and everything written would be lost with the process. So the content that the
-open connections still have is copied into a new file; for an emptied file that is rarely all of it. Then the open chats
-are written again (`rebuild`), and the others are restored from their checkpoints (`session.storage.lost_history`).
+SQLite keeps writing to a deleted file, and everything written would be lost when the process ends. The content that the
+open connections still have is therefore copied into a new file; for an emptied file that is rarely all of it. Then the
+open chats are written again (`rebuild`), and the others are restored from their checkpoints
+(`session.storage.lost_history`).
 
-A file that someone else put there is kept: it is used once it has stopped changing and proves valid; until then, or if
-it never does, the open file stays in use. A file with content is never overwritten.
+A file that another program put there is kept: it is used once it has stopped changing and proves valid; until then, or
+if it never does, the open file stays in use. A file with content is never overwritten.
 
 A file copied over the open one (`cp`, the same inode) is detected by its mark (`marks`). It becomes a separate file,
 without our log; if it cannot be used, it is kept under another name, because the open file is gone.
@@ -42,18 +43,18 @@ R = TypeVar("R")
 
 _ASIDE = ".aside"
 SETTLE_S = 1.0
-"""Seconds without a change after which a file counts as completely copied."""
+"""Number of seconds without a change after which a file counts as completely copied."""
 
 
 class Renewed(msgspec.Struct, frozen=True):
-    """The state that the lost file was in, and whether the new file has all of its content."""
+    """The state in which the lost file was found, and whether the new file has all of its content."""
 
     state: State
     is_whole: bool
 
 
 class _Stamp(msgspec.Struct, frozen=True):
-    """A snapshot of a file's metadata, compared with a later one to see whether the file has changed."""
+    """A snapshot of a file's metadata, compared with a later snapshot to detect changes."""
 
     device: int
     inode: int
@@ -62,7 +63,7 @@ class _Stamp(msgspec.Struct, frozen=True):
 
 
 class FileWatch:
-    """Watches whether the path still has the file that the database has open."""
+    """Detects whether the path still refers to the file that the database has open."""
 
     def __init__(self, database: Database) -> None:
         """Watch the file of `database`, which is open."""
@@ -103,9 +104,12 @@ class FileWatch:
         return "sound"
 
     def renew(self, look_back: Callable[[sqlite3.Connection], R]) -> tuple[Renewed, R] | None:
-        """Put a good file in place and use it; None: try again, a file may still be arriving. Hold the write lock.
+        """Put a good file in place and use it.
 
-        `look_back` reads the content of the lost file to keep, as far as it is readable.
+        Return None if a file may still be arriving, so that the caller tries again.
+
+        `look_back` reads the content of the lost file that must be kept, as far as it is readable. The caller holds the
+        write lock.
 
         Raises:
             sqlite3.Error, OSError, StoreError: no file can be created there; the open one stays in use.
@@ -149,7 +153,8 @@ class FileWatch:
     def _what_took_its_place(self, place: Path, found: _Stamp) -> State:
         """Return how to treat the file that replaced ours.
 
-        A file without a chat was created by a Neovim that found none: ours is restored, and that Neovim switches to it.
+        A file without any chats was created by a Neovim that found no file: ours is restored, and that Neovim switches
+        to it.
         """
         if not found.size:
             return "emptied"
@@ -201,14 +206,17 @@ class FileWatch:
             turn.release()
 
     def _is_settled(self, found: _Stamp) -> bool:
-        """Return whether the file has stopped changing or cannot be waited for; a rejected file must change first."""
+        """Return whether the file has stopped changing or our file is too damaged to wait.
+
+        A rejected file must change first.
+        """
         now = time.monotonic()
         if found != self._seen[0]:
             self._seen = found, now if _is_whole(self._database.writer) else -math.inf
         return found != self._refused and now - self._seen[1] >= SETTLE_S
 
     def _examine(self, path: Path, found: _Stamp | None) -> None:
-        """Check and migrate someone else's file; raises and remembers it if it cannot be used."""
+        """Check and migrate another program's file; if it cannot be used, remember it and raise an error."""
         try:
             self._check(path)
         except (sqlite3.Error, StoreError) as error:
@@ -230,7 +238,9 @@ class FileWatch:
             theirs.execute("SELECT count(*) FROM chats").fetchone()
 
     def _put(self, place: Path, found: _Stamp | None, *, may_have_content: bool) -> bool | None:
-        """Put a new file at a free or empty path; return whether it is complete, or None if a file appeared there.
+        """Put a new file at a free or empty path.
+
+        Return whether it is complete, or None if another file appeared there.
 
         `may_have_content`: the existing file is a database without a chat.
         """
@@ -256,7 +266,7 @@ class FileWatch:
     def _set_aside(self, place: Path) -> None:
         """Remove the write-ahead log of the lost file, which SQLite would otherwise add to the new file.
 
-        The open connections keep using it; a log that belongs to the other file stays.
+        The open connections keep using the log; a log that belongs to the other file stays.
         """
         for suffix, known in self._beside.items():
             file = marks.beside(place, suffix)

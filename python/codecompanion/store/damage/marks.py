@@ -1,9 +1,9 @@
-"""Identifies the database file a write-ahead log belongs to, by a mark in the file and a list of marks beside it.
+"""Identifies the database file that a write-ahead log belongs to, by a mark in the file and a list of marks beside it.
 
-SQLite merges any log beside a file into it, and keeps using its own log after another file was copied over the open
-one. Either way, two good files become one damaged file. So before a process merges its log, it writes a new random mark
-(`application_id`, in the first page), and lists it before writing it: a file whose mark is not in the list was put
-there by someone else, while it was open (`lost_file`) or closed (`set_aside_foreign_log`).
+SQLite merges any log beside a file into that file, and keeps using its own log after another file was copied over the
+open one. Either way, two good files become one damaged file. So before a process merges its log, it writes a new random
+mark (`application_id`, in the first page), which it has listed beforehand: a file whose mark is not in the list was put
+there by another program, while it was open (`lost_file`) or closed (`set_aside_foreign_log`).
 
 The list also identifies the log it was written for, so a log that was copied with its database is left alone. Marks are
 read bypassing the log and without locks (`immutable`): opening and closing a file in this process would drop SQLite's
@@ -49,7 +49,7 @@ class Belonging(msgspec.Struct, frozen=True):
 
 
 def identity(path: Path | None) -> Identity | None:
-    """Return the identity of the file; None if it does not exist, or the file system has no inode numbers."""
+    """Return the identity of the file, or None if it does not exist or the file system has no inode numbers."""
     if path is None or os.name != "posix":
         return None
     with contextlib.suppress(OSError):
@@ -64,7 +64,7 @@ def beside(path: Path, suffix: str) -> Path:
 
 
 def mark_of_file(path: Path) -> int | None:
-    """Return the mark of the file without its log; None if it is not a database.
+    """Return the mark of the file without its log, or None if it is not a database.
 
     Raises:
         sqlite3.Error: the file cannot be read now.
@@ -93,7 +93,7 @@ def read_belonging(path: Path) -> Belonging | None:
 
 
 def is_ours(path: Path) -> bool:
-    """Return whether the file has a listed mark; True if that is unknown."""
+    """Return whether the file has a listed mark, or True if that is unknown."""
     for _ in range(LOOKS):
         try:
             mark = mark_of_file(path)
@@ -108,9 +108,9 @@ def is_ours(path: Path) -> bool:
 
 
 def adopt(path: Path, connection: sqlite3.Connection) -> None:
-    """List the open file and the log beside it; give it a mark if it has none.
+    """List the open file and the log beside it; give the file a mark if it has none.
 
-    If it cannot be listed, the list is removed: an old one would describe another file.
+    If the file cannot be listed, the list is removed, because an old list would describe another file.
     """
     try:
         with _alone(connection):
@@ -127,8 +127,8 @@ def adopt(path: Path, connection: sqlite3.Connection) -> None:
 def change_mark(path: Path, connection: sqlite3.Connection, *, flush: bool = True) -> bool:
     """Give the file a new mark in a separate transaction, before the log is merged.
 
-    Return False, without a change, if another file is at the path: nothing may be merged into that. Without `flush`, a
-    power cut may leave the older list; use that only if the log is empty once the file has the mark.
+    Return False, without a change, if another file is at the path: nothing may be merged into that file. Without
+    `flush`, a power cut may leave the older list; use that only if the log is empty once the file has the mark.
 
     Raises:
         OSError, sqlite3.Error: nothing was changed.
@@ -168,10 +168,10 @@ def _list(path: Path, connection: sqlite3.Connection, new: tuple[int, ...] = (),
 
 
 def set_aside_foreign_log(path: Path, settle_s: float) -> Path | None:
-    """Remove a log beside a file it does not belong to; return where it is kept, or None if there is none.
+    """Remove a log beside a file it does not belong to; return where it is kept, or None if there is no such log.
 
-    Call it before the database is opened, while no one else opens it. Others who use the log keep it open. If a file
-    was copied over an older one, first wait until it has been unchanged for `settle_s` seconds.
+    Call this before the database is opened, while no other process opens it. Other processes that use the log keep it
+    open. If a file was copied over an older one, first wait until it has been unchanged for `settle_s` seconds.
     """
     listed = read_belonging(path)
     if listed is None:
@@ -210,7 +210,7 @@ def committed_frames(path: Path) -> int:
     """Return the number of committed pages in the write-ahead log, using only the frame headers; 0 = no log.
 
     SQLite stops reading at the first damaged frame, and does not report the frames after it. A frame belongs to the log
-    if it has the salt of the log's header: frames of earlier logs have others ("WAL File Format").
+    if it has the salt of the log's header: frames of earlier logs have other salts ("WAL File Format").
     """
     salts, commits = list[bytes](), list[bool]()
     with contextlib.suppress(OSError), beside(path, "-wal").open("rb") as log:
@@ -254,7 +254,7 @@ def copy_unlocked(path: Path, target: Path) -> None:
     """Copy the database without its log into another file, page by page, ignoring all locks.
 
     Raises:
-        sqlite3.DatabaseError: it is not a database, or cannot be read.
+        sqlite3.DatabaseError: the file is not a database, or cannot be read.
     """
     uri = f"{path.as_uri()}?mode=ro&immutable=1"
     with (

@@ -1,4 +1,4 @@
-"""Writes the open chats into the file that replaced a lost one (`lost_file`): their log, or their view.
+"""Writes the open chats, either their log or their view, into the file that replaced a lost one (`lost_file`).
 
 A host remembers the view of its open chats. If the lost file is still readable, a chat's log is copied from it
 unchanged, including undo; otherwise the view is written as a new log. A file with an older state of the chat (a backup)
@@ -36,7 +36,7 @@ nothing, because another Neovim has the chat; nothing, because the file could no
 class LiveChat(msgspec.Struct, frozen=True):
     """An open chat as its host has it in memory: `opening`, the messages of the view and `closing` form a new log.
 
-    `rewritten` adapts a message to that log: references to the lost log are not valid there.
+    `rewritten` adapts a message to the new log, in which references to the lost log are not valid.
     """
 
     chat_id: str
@@ -47,7 +47,7 @@ class LiveChat(msgspec.Struct, frozen=True):
 
 
 class Rebuilt(msgspec.Struct, frozen=True):
-    """The result for one open chat."""
+    """The result of rebuilding one open chat."""
 
     chat_id: str
     extent: Extent
@@ -55,17 +55,20 @@ class Rebuilt(msgspec.Struct, frozen=True):
 
 
 class Noticed(msgspec.Struct, frozen=True):
-    """When a loss was noticed, and the last row of the lost file at that time; later rows exist only there."""
+    """The time at which a loss was noticed, and the last row of the lost file then.
+
+    Later rows exist only in that file.
+    """
 
     at: float
     last_row: int | None
 
 
 class Remains(msgspec.Struct, frozen=True):
-    """The readable content of the lost file: the totals of its chats, and the logs of open ones.
+    """The readable content of the lost file: the totals of its chats, and the logs of open chats.
 
-    `closed`: chats that were closed between the notice and now. `scratch`: drafts, grants and similar rows: all for
-    these chats, and those newer than the notice for others; None: not readable. `learned`: calibrations.
+    `closed`: chats that were closed between the notice and now. `scratch`: drafts, grants and similar rows: all rows of
+    these chats, and rows of other chats newer than the notice; None = not readable. `learned`: calibrations.
     """
 
     totals: dict[str, Totals] = {}
@@ -83,7 +86,7 @@ class Loss(msgspec.Struct, frozen=True):
     remains: Remains = Remains()
 
     def sentence(self) -> str:
-        """Return the message about the loss as a whole, without single chats."""
+        """Return the message about the loss as a whole, without naming individual chats."""
         state = self.renewed.state
         if state == "sound":
             return "Chat history briefly missing; nothing is lost"
@@ -95,7 +98,7 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 def notice(lost: sqlite3.Connection, now: float) -> Noticed:
-    """Return the last row of the lost file when its loss was noticed."""
+    """Return the current time and the last row of the lost file, when its loss is noticed."""
     with contextlib.suppress(sqlite3.Error):
         return Noticed(now, int(lost.execute("SELECT COALESCE(max(id), 0) FROM events").fetchone()[0]))
     return Noticed(now, None)
@@ -137,7 +140,7 @@ def _read_log(lost: sqlite3.Connection, chat_id: str) -> list[LogEvent]:
 def _closed_since(
     lost: sqlite3.Connection, noticed: Noticed, live: set[str], logs: dict[str, list[LogEvent]]
 ) -> Iterator[LiveChat]:
-    """Yield the chats that got messages since the notice and are no longer open."""
+    """Yield the chats that have received messages since the notice and are no longer open."""
     if noticed.last_row is None:
         return
     with contextlib.suppress(sqlite3.Error):
@@ -184,7 +187,7 @@ def rebuild(
 
 
 def _keep_scratch(connection: sqlite3.Connection, remains: Remains, mine: set[str]) -> None:
-    """Write drafts, grants and calibrations: all old rows for our chats, and the newer rows for others."""
+    """Write drafts, grants and calibrations: all old rows of our chats, and the newer rows of other chats."""
     if remains.scratch is not None:
         for chat_id in mine:
             scratch.forget_chat(connection, chat_id)
@@ -238,7 +241,7 @@ def _exchange(there: Sequence[LogEvent], view: View, change_id: str) -> ViewChan
 def _keep_spending(
     connection: sqlite3.Connection, totals: Mapping[str, Totals], live: set[str], known_before: set[str]
 ) -> None:
-    """Count the cost of the other chats as that of deleted ones, so that no budget restarts from zero (R-358)."""
+    """Count the cost of the other chats as the cost of deleted chats, so that no budget restarts from zero (R-358)."""
     gone = [row for chat_id, row in totals.items() if chat_id not in live and chat_id not in known_before]
     if gone and not known_before:
         usd, unpriced = sum(row.cost_usd for row in gone), sum(row.unpriced for row in gone)

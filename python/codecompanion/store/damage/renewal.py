@@ -38,7 +38,7 @@ class Renewal:
     def watch_over(self, live: Callable[[], Sequence[LiveChat]], on_loss: Callable[[Loss], None]) -> None:
         """Set the source of open chats to write after a loss of the file, and the callback for the loss.
 
-        Both may be called from any thread, and must not use the store.
+        Both functions may be called from any thread, and must not use the store.
         """
         self._live, self._on_loss = live, on_loss
 
@@ -52,9 +52,9 @@ class Renewal:
         self._newest.pop(chat_id, None)
 
     def renew(self, watch: FileWatch) -> bool:
-        """Switch to a good file with all recoverable content; hold the write lock.
+        """Switch to a good file with all recoverable content; the caller holds the write lock.
 
-        Returns False if it must be called again later.
+        Returns False if this method must be called again later.
         """
         from codecompanion.store.damage.rebuild import Loss, notice, read_remains, with_newest  # not needed at startup
 

@@ -4,7 +4,7 @@ Only copies are read; the damaged file itself is renamed, never written (at most
 trying to open it). A lost first page (header and table of contents) is replaced by that of a fresh database of this
 version, whose tables start on the same pages. Then the log is read normally, which returns the genuine rows first, and
 every page is scanned for rows that a broken tree hides (`carve`). The new file is complete before anything is renamed,
-and `finish_swap` completes an interrupted exchange, so a crash in between loses nothing.
+and `finish_swap` completes an interrupted exchange, so a crash at any point loses nothing.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _read_story(kept: Path) -> str:
 
 
 def repair(path: Path, now: float) -> StoreCorrupt:
-    """Replace the damaged database with a new one that has everything readable; return the error for the user.
+    """Replace the damaged database with a new one that has all readable content; return the error for the user.
 
     Raises:
         OSError, sqlite3.Error: the new file cannot be written; the damaged file is unchanged.
@@ -136,7 +136,7 @@ def repair(path: Path, now: float) -> StoreCorrupt:
 
 
 def finish_swap(path: Path, now: float) -> Path | None:
-    """Put a completely rebuilt database in place, if there is one; return where the damaged one is kept."""
+    """Put a completely rebuilt database in place, if there is one; return the path of the damaged one, or None."""
     rebuilt = _beside(path, REBUILT)
     if not rebuilt.exists():
         return None
@@ -233,7 +233,7 @@ class _Reading:
 
 
 def _knows_its_tables(copy: Path) -> bool:
-    """Return whether the first page can be read, using a separate connection."""
+    """Return whether the first page of the copy can be read, using a separate connection."""
     with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as source:
         try:
             source.execute("PRAGMA writable_schema = ON")

@@ -1,8 +1,8 @@
-"""Stores large content (images, whole tool results) once, under the sha256 of its bytes.
+"""Stores large content (images, whole tool results) once, under the SHA-256 of its bytes.
 
-Blobs are files beside the database, not rows in it: measured, a 10 MB row takes twice as long (written to the WAL and
-again to the database) and meanwhile blocks the writes of every Neovim; and files survive a damaged database. A blob
-is on disk before `put` returns, so an event never names a missing blob.
+Blobs are files beside the database, not rows in it: by measurement, a 10 MB row takes twice as long (it is written to
+the WAL and again to the database) and meanwhile blocks the writes of every Neovim; and files survive a damaged
+database. A blob is on disk before `put` returns, so an event never names a missing blob.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Blobs:
     """The blob folder; None keeps the blobs in memory."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Use the folder, which the first blob creates."""
+        """Use `folder`, which is created when the first blob is stored."""
         self._folder = folder
         self._in_memory: dict[str, bytes] = {}
 
     def put(self, content: bytes) -> str:
-        """Store the bytes and return their sha256 (hex); it is on disk on return. Call it from any thread.
+        """Store the bytes on disk and return their SHA-256 (hex). May be called from any thread.
 
         Raises:
             StoreUnavailable: the disk is full or the folder cannot be written; no partial file is left.
@@ -52,7 +52,7 @@ class Blobs:
         """Return the stored bytes.
 
         Raises:
-            StoreError: the name is not a sha256.
+            StoreError: the name is not a SHA-256.
             StoreCorrupt: the content is missing or changed.
         """
         if not _SHA256.fullmatch(name):

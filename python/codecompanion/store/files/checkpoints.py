@@ -6,11 +6,11 @@
     transcripts/spans/<chat>.jsonl              the exact words of all evidence packets, each message once
     transcripts/conversations/<chat>/           the conversations of these checkpoints (`store.files.conversations`)
 
-Their size is bounded. For each chat, the 10 newest checkpoints are kept with their conversations, at most 32 MB, but
-always the newest one before a compaction; of its evidence the newest part (`store.files.spans`). All chats together
-keep 512 MB: the files of the chat written longest ago are removed first. The session decides the contents; all methods
-block and may be called from any thread, one at a time per chat. Errors are raised as `StoreError`. It is longer than
-300 lines, because writing, naming and removing them are best read together.
+Their size is bounded. For each chat, the 10 newest checkpoints are kept with their conversations, up to 32 MB, but the
+newest one before a compaction is always kept; of the evidence, the newest part is kept (`store.files.spans`). All chats
+together keep 512 MB: the files of the chat written longest ago are removed first. The session decides the contents; all
+methods block and may be called from any thread, one at a time per chat. Errors are raised as `StoreError`. This module
+is longer than 300 lines, because writing, naming and removing the files are best read together.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class CheckpointFiles:
     # ---- writing
 
     def begin_conversation(self, chat_id: str) -> Place:
-        """Start an empty conversation and return its place; checkpoints may name it after the first append.
+        """Start an empty conversation and return its place; checkpoints may refer to it after the first append.
 
         Raises:
-            StoreUnavailable: it cannot be written.
+            StoreUnavailable: the conversation cannot be written.
         """
         with told_as_ours(self._conversations.folder):
             self._make_folders()
@@ -91,7 +91,7 @@ class CheckpointFiles:
         """Append lines of `model.conversation_lines` to the conversation at `place`, and return the new place.
 
         Raises:
-            StoreUnavailable: they could not be written; the earlier lines are unchanged.
+            StoreUnavailable: the lines could not be written; the earlier lines are unchanged.
         """
         with told_as_ours(self._conversations.folder):
             return self._conversations.append(file_name(chat_id), place, lines)
@@ -109,7 +109,7 @@ class CheckpointFiles:
         return len(content)
 
     def save_checkpoint(self, chat_id: str, raw: Mapping[str, Any], *, keep: bool) -> None:
-        """Save this as the newest checkpoint of the chat; `keep`: also keep it after newer ones.
+        """Save this as the newest checkpoint of the chat; `keep`: keep it even after newer ones are saved.
 
         Raises:
             StoreUnavailable: it could not be written; the previous one is still the newest.
@@ -158,14 +158,14 @@ class CheckpointFiles:
     # ---- reading
 
     def list_checkpoints(self, chat_id: str = "") -> list[StoredCheckpoint]:
-        """Return the checkpoints (of one chat) for the picker, newest first, including unreadable ones."""
+        """Return the checkpoints (of one chat, or of all) for the picker, newest first, including unreadable ones."""
         with told_as_ours(self._checkpoints):
             names = [file_name(chat_id)] if chat_id else sorted(self._names())
             found = [stored for name in names for stored in self._of_chat(name)]
         return sorted(found, key=lambda stored: stored.time, reverse=True)
 
     def payloads_of(self, chat_id: str, name: str = "") -> list[StoredPayload]:
-        """Return the files of a chat in the order to try them (R-473), starting with `name` if given."""
+        """Return the files of a chat in the order in which to try them (R-473), starting with `name` if given."""
         chat = file_name(chat_id)
         with told_as_ours(self.folder):
             paths = [self._checkpoints / f"{chat}.json", *reversed(_kept(self._checkpoints / chat))]
@@ -201,7 +201,7 @@ class CheckpointFiles:
         return int(match[1]) if match else 0
 
     def keep_newest(self, chat_id: str) -> None:
-        """Keep the newest checkpoint of the chat even after newer ones.
+        """Keep the newest checkpoint of the chat even after newer ones are saved.
 
         Raises: StoreUnavailable: it could not be kept.
         """
@@ -214,7 +214,7 @@ class CheckpointFiles:
                 write_durably(self._checkpoints / name / kept, newest.read_bytes())
 
     def load_spans(self, chat_id: str) -> list[dict[str, Any]]:
-        """Return the stored words of the chat, oldest first, without lines truncated by a kill."""
+        """Return the chat's stored words, oldest first, without lines truncated when a host was killed."""
         with told_as_ours(self._spans.folder):
             return self._spans.load(file_name(chat_id))
 
@@ -270,7 +270,7 @@ class CheckpointFiles:
         return [path for path in paths if path.exists()]
 
     def _states(self, name: str) -> list[Path]:
-        """Return the files that may name a conversation, the newest checkpoint first."""
+        """Return the files that may refer to a conversation, with the newest checkpoint first."""
         newest = [self._checkpoints / f"{name}.json", self._snapshots / f"{name}.json"]
         return [*(path for path in newest if path.exists()), *reversed(_kept(self._checkpoints / name))]
 
@@ -285,7 +285,7 @@ class CheckpointFiles:
             return StoredPayload(stored.kind, stored.where, problem=str(error))
 
     def _drop_old(self, name: str) -> None:
-        """Delete old checkpoints of a chat beyond the number and size limits, except the newest before a compaction."""
+        """Delete a chat's checkpoints beyond the number and size limits, except the newest before a compaction."""
         room, number, counted = KEPT_BYTES, 0, set[str]()
         found_before_compaction = False
         for path in reversed(_kept(self._checkpoints / name)):
@@ -301,7 +301,7 @@ class CheckpointFiles:
         remove_drafts(self._checkpoints / name)
 
     def _drop_conversations(self, name: str) -> None:
-        """Delete the conversations that no checkpoint names."""
+        """Delete the conversations that no checkpoint refers to."""
         if len(self._conversations.of_chat(name)) > 1:
             places = [place_in(path.read_bytes()) for path in self._states(name)]
             self._conversations.remove_unused(name, {place.name for place in places if place is not None})
@@ -353,7 +353,7 @@ def with_checksum(content: bytes) -> bytes:
 
 
 def _without_checksum(stored: bytes, path: Path) -> bytes:
-    """Return the object without its checksum; a file that was edited, or is of an older version, has none.
+    """Return the object without its checksum; a file that was edited, or written by an older version, has none.
 
     Raises: StoreCorrupt: the checksum does not match.
     """

@@ -1,10 +1,10 @@
-"""Stores the conversations of checkpoints as append-only files; a checkpoint names its part of a file (R-478).
+"""Stores the conversations of checkpoints as append-only files; a checkpoint refers to a part of a file (R-478).
 
     transcripts/conversations/<chat>/<number>.jsonl    one line format: `model.conversation_lines`
 
-A line is on disk before a checkpoint names it, so after a kill at any moment every checkpoint has its complete
-conversation; lines that no checkpoint names are removed by the next append. A rewritten chat (resumed, compacted)
-starts a new file; the old one is deleted with the last checkpoint that names it.
+A line is on disk before a checkpoint refers to it, so after a kill at any moment every checkpoint has its complete
+conversation; lines that no checkpoint refers to are removed by the next append. A rewritten chat (resumed, compacted)
+starts a new file; the old one is deleted with the last checkpoint that refers to it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PLACE = regex(rb'\{"name":"[A-Za-z0-9_-]{1,100}","bytes":\d{1,15}(?:,"crc":(?:n
 
 
 class Place(msgspec.Struct, frozen=True):
-    """The conversation of a checkpoint: the first `bytes` bytes of the file with that name."""
+    """The location of a checkpoint's conversation: the first `bytes` bytes of the file with this name."""
 
     name: str
     bytes: int
@@ -48,9 +48,9 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 def place_in(stored: bytes) -> Place | None:
-    """Return the place of a checkpoint's conversation; None if the checkpoint contains it itself, or is unreadable.
+    """Return the place of a checkpoint's conversation, or None if the checkpoint contains it itself or is unreadable.
 
-    In our files it is the last key, and nothing else is parsed: a checkpoint may be megabytes in size.
+    In our files the place is the last key, and nothing else is parsed, because a checkpoint may be megabytes in size.
     """
     if f'"{KEY}"'.encode() not in stored:
         return None
@@ -71,7 +71,7 @@ class Conversations:
         self.folder = folder
 
     def begin(self, chat: str) -> str:
-        """Return the name of a new file, which the first append creates; older files stay."""
+        """Return the name of a new file, which the first append creates; older files are kept."""
         folder = self.folder / chat
         make_private_folder(self.folder)
         make_private_folder(folder)
@@ -79,10 +79,10 @@ class Conversations:
         return next(str(number) for number in itertools.count(1) if str(number) not in taken)
 
     def append(self, chat: str, place: Place, lines: Iterable[bytes]) -> Place:
-        """Write the lines after the given place, and return the new place; on disk on return.
+        """Write the lines after the given place, and return the new place; the lines are on disk on return.
 
         Raises:
-            OSError: the named part is unchanged; lines after it are overwritten by the next append.
+            OSError: the part up to `place` is unchanged; lines after it are overwritten by the next append.
         """
         path = self.path(chat, place.name)
         # An already named file must exist with its full length: a newly created one would have a hole.
@@ -104,7 +104,7 @@ class Conversations:
         return Place(place.name, size, crc)
 
     def resolve(self, chat: str, raw: dict[str, Any]) -> dict[str, Any]:
-        """Return a checkpoint that contains its conversation and files, as earlier versions wrote it.
+        """Return a checkpoint with its conversation and files included, in the format that earlier versions wrote.
 
         Raises:
             StoreCorrupt, OSError: they cannot be read.

@@ -1,6 +1,6 @@
 """Writes the daily log: decisions, open loops and next actions of compactions, one file per project and day (R-448).
 
-It is `.cowork/memory/YYYY-MM-DD.md` in a workspace that has `.cowork`, else a file in our state folder. A cloned
+The file is `.cowork/memory/YYYY-MM-DD.md` in a workspace that has `.cowork`, else a file in our state folder. A cloned
 repository may contain its own `.cowork`, so symbolic links in it are not followed, and only regular files are read.
 """
 
@@ -19,7 +19,7 @@ from codecompanion.store.sqlite_connection import make_private_folder, told_as_o
 
 KIT = ".cowork"
 MAX_BYTES = 1_000_000
-"""Maximum size of a log to rewrite; if it is this large, the state folder gets the log of that day instead."""
+"""Size in bytes from which a log is no longer rewritten; that day's log is then kept in the state folder instead."""
 
 
 def kit_folder(root: Path) -> Path:
@@ -32,7 +32,7 @@ _KEEP = "surrogateescape"
 
 
 def daily_file(state_dir: Path, root: Path, day: str) -> Path:
-    """Return the daily log of a workspace; `day` as YYYY-MM-DD."""
+    """Return the path of a workspace's daily log; `day` has the format YYYY-MM-DD."""
     kit, name = root / KIT, f"{day}.md"
     if _is_folder(kit) and os.access(kit, os.W_OK | os.X_OK) and _may_hold(kit_folder(root), name):
         return kit_folder(root) / name
@@ -40,7 +40,7 @@ def daily_file(state_dir: Path, root: Path, day: str) -> Path:
 
 
 def _may_hold(folder: Path, name: str) -> bool:
-    """Return whether the log may be written in the folder: an existing file must not be a link, a device, or huge."""
+    """Return whether the log may be written in the folder: an existing file must not be a link, device or too large."""
     if not os.path.lexists(folder):
         return True
     if not _is_folder(folder):
@@ -59,10 +59,10 @@ def _is_folder(path: Path) -> bool:
 def append_to_daily_log(
     state_dir: Path, root: Path, sections: Sequence[tuple[str, Sequence[str]]], now: float
 ) -> Path | None:
-    """Add bullets below the headings of today's log; return None when there are none.
+    """Add bullets below the headings of today's log and return its path, or None if there are no bullets.
 
     Raises:
-        StoreUnavailable: it could not be written.
+        StoreUnavailable: the log could not be written.
     """
     from codecompanion.formats.sanitise import sanitise_memory  # not needed at startup
 
@@ -89,7 +89,7 @@ def _encodable(text: str) -> str:
 
 
 def add_bullets(text: str, sections: Sequence[tuple[str, Sequence[str]]], clock: str) -> str:
-    """Return the log with `- [flush HH:MM] …` right after each heading; missing headings are appended."""
+    """Return the log with `- [flush HH:MM] …` inserted right after each heading; missing headings are appended."""
     lines = text.splitlines()
     for heading, items in sections:
         fresh = [f"- [flush {clock}] {' '.join(item.split())}" for item in items if item.strip()]

@@ -31,7 +31,7 @@ from codecompanion.store.sqlite_connection import make_private_folder, told_as_o
 MAX_CHARS, KEPT_FILES = 10_000, 200
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 MAX_UNDO_BYTES, MAX_UNDO = 1_000_000, 50
-"""Maximum size and number of deleted files kept for undo."""
+"""Maximum size in bytes of a deleted file kept for undo, and maximum number of such files."""
 MemoryKind = Literal["summary", "flush"]
 _NO_MEMORY = regex(
     r"<\s*/?\s*no[-_ ]?memory\s*/?\s*>|[\[#@]no[-_]?memory\b|\bno[-_]memory\s*:\s*(?:true|yes)\b"
@@ -47,7 +47,7 @@ _SENSITIVE = regex(
 
 
 def compile_exclusions(patterns: Sequence[str], key: str) -> tuple[re.Pattern[str], ...]:
-    """Return the user's exclusion patterns (regular expressions, case-insensitive).
+    """Compile the user's exclusion patterns (regular expressions, case-insensitive).
 
     Raises:
         InputError: a pattern is not a valid regular expression; names the option and the pattern.
@@ -62,9 +62,9 @@ def compile_exclusions(patterns: Sequence[str], key: str) -> tuple[re.Pattern[st
 
 
 def why_refused(texts: Sequence[str], exclusions: Sequence[re.Pattern[str]]) -> str:
-    """Return why these texts may not be remembered (R-449), or "".
+    """Return why these texts may not be remembered (R-449), or "" if they may.
 
-    `texts` are the summary and the user's own words after it: a summariser may have dropped the directive.
+    `texts` are the summary and the user's own words, because a summariser may have dropped a request not to remember.
     """
     if any(_NO_MEMORY.search(text) for text in texts):
         return "the chat says not to remember it"
@@ -78,7 +78,7 @@ def looks_sensitive(text: str) -> bool:
 
 
 class DeletedFile(msgspec.Struct, frozen=True):
-    """A deleted memory file; `time`: last written (seconds since the epoch); `sources`: the sources of its text."""
+    """A deleted memory file; `time`: last written (seconds since the epoch); `sources`: those of its text."""
 
     path: Path
     content: bytes
@@ -91,7 +91,7 @@ def _no_sources(_: object) -> None:
 
 
 class MemoryFiles:
-    """Writes, reads and deletes the files of the memory (`memory_places`)."""
+    """Writes, reads and deletes the memory files (`memory_places`)."""
 
     def __init__(self, memory_dir: Path, state_dir: Path) -> None:
         self.places = MemoryPlaces(memory_dir, state_dir)
@@ -107,9 +107,9 @@ class MemoryFiles:
         project: str,
         before: Callable[[Path], None] = _no_sources,
     ) -> Path:
-        """Save a summary, at most 10,000 characters, for the project with this mark; return the file.
+        """Save a summary of at most 10,000 characters for the project with this mark; return the file.
 
-        `before(path)` records the sources of its text, which must survive a kill of the host.
+        `before(path)` records the sources of the text, which must survive even if the host is killed.
 
         Raises:
             StoreUnavailable: it could not be written.
@@ -144,9 +144,11 @@ class MemoryFiles:
             return ""
 
     def delete(self, path: Path, forget: Callable[[], tuple[Source, ...]] = tuple) -> bool:
-        """Delete a memory file; return whether `restore` can undo it. `forget` drops and returns its text's sources.
+        """Delete a memory file; return whether `restore` can undo it.
 
-        The deleted content is kept only in the host's memory, until Neovim ends.
+        `forget` drops and returns the sources of its text.
+
+        The deleted content is kept only in the host's memory, until Neovim exits.
 
         Raises:
             StoreError: it is not a memory file, or does not exist.
@@ -190,10 +192,10 @@ class MemoryFiles:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """Hold the lock of the notes while a note is read and rewritten, because another Neovim may be changing it.
+        """Hold the lock on the notes while a note is read and rewritten, because another Neovim may be changing it.
 
         Raises:
-            StoreUnavailable: another process holds it for too long.
+            StoreUnavailable: another process holds the lock for too long.
         """
         with told_as_ours(self.places.memory_dir):
             make_private_folder(self.places.state_dir)
@@ -204,7 +206,7 @@ class MemoryFiles:
             turn.release()
 
     def _make_folders(self, folder: Path) -> None:
-        """Create a folder and its parents, for their owner only."""
+        """Create a folder and its parents, accessible only to their owner."""
         places = (self.places.memory_dir, self.places.state_dir)
         above = [one for one in folder.parents if any(one == place or place in one.parents for place in places)]
         for one in (*reversed(above), folder):

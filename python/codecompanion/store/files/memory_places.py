@@ -33,10 +33,10 @@ _UNSAFE = regex(r"[^A-Za-z0-9_.-]")
 
 
 class MemoryFile(msgspec.Struct, frozen=True):
-    """A memory file. `time`: last written (seconds since the epoch); `size` in bytes.
+    """A memory file. `time`: when it was last written (seconds since the epoch); `size` in bytes.
 
     `project`: the mark of its project, "" = for every project, or from before projects were recorded. `name`: the path
-    below `memories`, with `/` ("" = elsewhere). `is_log`: a daily log.
+    below `memories`, with `/` ("" = elsewhere). `is_log`: whether it is a daily log.
     """
 
     path: Path
@@ -72,7 +72,7 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
     def find(self, mark: str, root: Path, *, everything: bool = False) -> list[MemoryFile]:
         """Return the newest memory files of a project and those shared by all projects, newest first.
 
-        `root`: the workspace of the daily log; `everything`: the files of all projects.
+        `root`: the workspace of the daily log; `everything`: include the files of all projects.
 
         Raises:
             StoreUnavailable: a folder cannot be read.
@@ -98,7 +98,7 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
             return sum(1 for folder in folders for _ in _files(folder))
 
     def has_any(self, mark: str, root: Path) -> bool:
-        """Return whether the project may have a file; checks only a few folders.
+        """Return whether the project may have a memory file; checks only a few folders.
 
         Raises:
             StoreUnavailable: a folder cannot be read.
@@ -109,7 +109,7 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
             return any(entry.name != PROJECTS for entry in _entries(self.memory_dir))
 
     def _all(self, mark: str, root: Path) -> Iterator[MemoryFile]:
-        """Yield the shared files and those of one project ("" = of all projects)."""
+        """Yield the shared files and those of one project, or of all projects if `mark` is ""."""
         for path, status in _files(self.memory_dir, skip=PROJECTS):
             yield self._below_memories(path, status, "")
         for one in [mark] if mark else self.marks():

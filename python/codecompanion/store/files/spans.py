@@ -27,7 +27,7 @@ class Spans:
         self._known: dict[str, set[str]] = {}
 
     def path(self, chat: str) -> Path:
-        """Return the path of a chat's words."""
+        """Return the path of the file with a chat's words."""
         return self.folder / f"{chat}.jsonl"
 
     def append(self, chat: str, spans: Sequence[Mapping[str, Any]]) -> None:
@@ -48,7 +48,7 @@ class Spans:
             _halve(path)
 
     def load(self, chat: str) -> list[dict[str, Any]]:
-        """Return the stored words, oldest first, without lines truncated by a kill."""
+        """Return the stored words, oldest first, without lines that were truncated when a host was killed."""
         path = self.path(chat)
         lines = path.read_bytes().splitlines() if path.exists() else []
         return [span for line in lines if (span := _decode_line(line)) is not None]

@@ -1,7 +1,7 @@
 """Computes checksums of stored rows, to detect flipped bits when a row is read.
 
-CRC-32 detects every change within 32 adjacent bits; it takes 30 % of the time of decoding the row (measured). A row of
-an older version has no checksum (NULL) and is accepted: a checksum added now would hide existing damage.
+CRC-32 detects every change within 32 adjacent bits; computing it takes 30 % as long as decoding the row (measured). A
+row of an older version has no checksum (NULL) and is accepted: a checksum added now would hide existing damage.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _pack_time = struct.Struct("<d").pack
 
 
 def event_sum(seq: int, ts: float, payload: bytes) -> int:
-    """Return the checksum of an event. The sequence number is mixed in by XOR, so that SQL can renumber a copy."""
+    """Return the checksum of an event.
+
+    The sequence number is mixed in by XOR, so that SQL can renumber copied events.
+    """
     return crc32(payload, crc32(_pack_time(ts))) ^ (seq & _MASK)
 
 

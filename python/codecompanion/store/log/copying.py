@@ -1,7 +1,7 @@
 """Copies the beginning of a chat's log into a new chat, in one transaction (`session.actions.forking`).
 
-Rows are copied unchanged, with their times, and share the full-text entries of their originals; only the rows needed
-for the totals are loaded.
+Rows are copied unchanged, with their times, and share the full-text entries of the originals; only the rows needed for
+the totals are loaded.
 """
 
 from __future__ import annotations

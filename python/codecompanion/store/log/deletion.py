@@ -1,8 +1,8 @@
 """Deletes a chat: its events with their search index, its totals, drafts and lease, and blobs that only it used.
 
-All rows are deleted in one transaction, and files afterwards: a kill in between leaves unused blobs, which the next
-deletion removes. A blob younger than `YOUNG_S` is left for later, because another Neovim may have stored it for an
-event that is not logged yet.
+All rows are deleted in one transaction, and files afterwards: if the host is killed between the two, unused blobs
+remain until the next deletion removes them. A blob younger than `YOUNG_S` is left for later, because another Neovim may
+have stored it for an event that is not logged yet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from codecompanion.store.log.event_rows import is_searchable
 
 YOUNG_S = 600.0
 SLICE = 200
-"""Number of blobs checked per slice; each takes 24 µs (measured), during which other writes wait."""
+"""Number of blobs checked per slice; each check takes 24 µs (measured), during which other writes wait."""
 SWEEP_S = 5.0
 """Maximum seconds that removing unused blobs may delay closing; the next deletion removes the rest."""
 _UNINDEX = "INSERT INTO message_text(message_text, rowid, text) VALUES ('delete', ?, ?)"
@@ -58,7 +58,7 @@ _DELETIONS = (
 
 
 def delete_chat(connection: sqlite3.Connection, chat_id: str) -> int:
-    """Delete the chat's rows, inside the running transaction; return the number of its events."""
+    """Delete the chat's rows inside the running transaction and return the number of events deleted."""
     # Overwrites freed pages, so deleted content cannot be read from the file or restored by `salvage`.
     connection.execute("PRAGMA secure_delete = ON")
     for text_id, stored in connection.execute(_OWN_TEXTS, (chat_id,)):
@@ -76,7 +76,7 @@ def delete_chat(connection: sqlite3.Connection, chat_id: str) -> int:
 
 
 def delete_unused_blobs(connection: sqlite3.Connection, blobs: Blobs, names: Iterable[str], now: float) -> int:
-    """Delete the blobs that no chat uses; return their number."""
+    """Delete those of the named blobs that no chat uses, and return the number deleted."""
     deleted = 0
     for name in names:
         used = connection.execute("SELECT 1 FROM blob_uses WHERE sha256 = ? LIMIT 1", (name,)).fetchone()
@@ -87,7 +87,7 @@ def delete_unused_blobs(connection: sqlite3.Connection, blobs: Blobs, names: Ite
 
 
 class Sweeper:
-    """Removes unused blobs slice by slice, so that other writes can run in between."""
+    """Removes unused blobs in batches, so that other writes can run between batches."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Sweeper:
         wait(tuple(self._running), SWEEP_S)
 
     def _go_on(self, before: Future[int], names: Iterator[str], swept: Future[None]) -> None:
-        """Process the next slice (in the writer's thread)."""
+        """Delete the next batch of blobs (on the writer thread)."""
         some: tuple[str, ...] = ()
         if before.exception() is None:
             try:

@@ -21,7 +21,7 @@ def storable(text: str) -> str:
 
 
 def to_bytes(payload: EventPayload) -> bytes:
-    """Return the payload as JSON; lone surrogates, which msgspec rejects, become JSON escapes, without any loss."""
+    """Return the payload as JSON; lone surrogates, which msgspec rejects, are kept losslessly as JSON escapes."""
     try:
         return encode_payload(payload)
     except UnicodeEncodeError:

@@ -50,7 +50,7 @@ def turn_of(payload: EventPayload) -> str:
 
 
 def is_findable(message: Message) -> bool:
-    """Return whether a search may find the message: not the system prompt, rules and memory that every chat has."""
+    """Return whether a search may find the message; the system prompt, rules and memory of every chat are excluded."""
     return message.role != "system" and message.tag not in STARTING_TAGS
 
 
@@ -68,13 +68,13 @@ def append_events(
     after_seq: int = 0,
     spent: Totals | None = None,
 ) -> list[LogEvent]:
-    """Append to the log of the chat inside the running transaction; the first event creates the chat.
+    """Append events to the chat's log inside the running transaction; the first event creates the chat.
 
-    `after_seq`: continue numbering after it, even if the log ends earlier. `spent`: totals with the chat's earlier
-    cost.
+    `after_seq`: continue numbering after this number, even if the log ends earlier. `spent`: totals with the chat's
+    earlier cost.
 
-    A reply clears the chat's partial reply and a user message the draft it was typed as, in the same transaction, so
-    that no text appears twice after a crash.
+    A reply clears the chat's partial reply, and a user message clears its draft, in the same transaction, so that no
+    text appears twice after a crash.
     """
     totals = read_totals(connection, chat_id) or Totals(created=ts)
     before_seq = totals.last_seq
@@ -126,7 +126,7 @@ def index_inner(
 
 
 def _answered_call(connection: sqlite3.Connection, chat_id: str, seq: int, message: Message) -> ToolCall | None:
-    """Return the call that a result answers, if shortly before it; ids may repeat, so the nearest is used."""
+    """Return the call that a result answers, if it is recent enough; ids may repeat, so the nearest call is used."""
     if message.tool_call_id is None:
         return None
     for (stored,) in connection.execute(_SELECT_BEFORE, (chat_id, seq, _CALL_WITHIN)):
@@ -141,9 +141,9 @@ def _answered_call(connection: sqlite3.Connection, chat_id: str, seq: int, messa
 
 
 def read_tail(connection: sqlite3.Connection, chat_id: str, limit: int) -> tuple[list[LogEvent], TailState] | None:
-    """Return the newest events, up to `limit`, and the state of the whole log; None if the state is unknown.
+    """Return up to `limit` of the newest events and the state of the whole log, or None if the state is unknown.
 
-    Also None if one of these events is damaged or missing; then the whole log must be read.
+    Also return None if one of these events is damaged or missing; then the whole log must be read.
     """
     stored = read_state(connection, chat_id)
     if stored is None:
@@ -162,7 +162,7 @@ def read_tail(connection: sqlite3.Connection, chat_id: str, limit: int) -> tuple
 
 
 def restore_events(connection: sqlite3.Connection, events: Iterable[tuple[str, LogEvent]]) -> dict[str, int]:
-    """Write salvaged events (chat id, event) unchanged: seqs and times are kept, gaps stay gaps.
+    """Write salvaged events (chat id, event), keeping their sequence numbers (including gaps) and times.
 
     Returns the number of events written per chat; duplicates are written only once.
     """
@@ -212,9 +212,9 @@ _ORPHANS = """
 
 
 def restore_totals(connection: sqlite3.Connection) -> list[str]:
-    """Rebuild damaged or missing rows of totals; return their chats.
+    """Rebuild damaged or missing rows of totals and return the ids of their chats.
 
-    A row without events is dropped: its id was damaged.
+    A row without events is dropped, because its id was damaged.
     """
     found = [*damaged_rows(connection), *(chat_id for (chat_id,) in connection.execute(_ORPHANS))]
     for chat_id in found:
@@ -224,7 +224,7 @@ def restore_totals(connection: sqlite3.Connection) -> list[str]:
 
 
 Row = tuple[int, float, bytes, int | None]
-"""seq, ts, payload, checksum."""
+"""An event row: seq, ts, payload, checksum."""
 
 
 def read_rows(

@@ -1,14 +1,15 @@
 """Defines the database format, one numbered migration per change; `PRAGMA user_version` is the version of a file.
 
-A step is a statement, or a function where SQL is not enough. A migration is never edited after a release: the next
+A step is an SQL statement, or a function where SQL is not enough. A migration is never edited after a release: the next
 change is a new entry. A new payload type of `history` also needs a migration, even an empty one: an older plugin must
 refuse the log instead of treating its entries as damaged. Each migration runs in one transaction together with its
-version number, so a crash leaves the file at one version or the next. A file of a newer version is refused unchanged.
+version number, so a crash leaves the file at one version or the next. A file with a newer version is refused and left
+unchanged.
 
-`events` is the truth, all other tables can be rebuilt from it or are scratch. It is an ordinary rowid table: measured
-with 10,000 rows of 1 KB, a table keyed by (chat_id, seq) WITHOUT ROWID is three times as large and no faster to read.
-`message_text` is contentless, so that no text is stored twice; its rowid is `events.id`, or for a copied message the
-`text_id` in `shared_text`; `message_inner` has the same rowids.
+`events` is the source of truth; all other tables can be rebuilt from it or are scratch data. It is an ordinary rowid
+table: in a measurement with 10,000 rows of 1 KB, a WITHOUT ROWID table keyed by (chat_id, seq) was three times as large
+and no faster to read. `message_text` is contentless, so that no text is stored twice; its rowid is `events.id`, or for
+a copied message the `text_id` in `shared_text`; `message_inner` has the same rowids.
 """
 
 from __future__ import annotations

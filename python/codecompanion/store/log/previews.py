@@ -1,8 +1,8 @@
-"""Keeps data derived from a chat's log, to avoid reading the log: previews of its questions, uses of blobs.
+"""Keeps data derived from a chat's log, which saves reading it: previews of its questions, and blob uses.
 
-Both can be rebuilt from the log. The `fill_…` functions do so for databases of older versions (`migrations`), without
-the current types, because they read the JSON as it was stored then. The newest question is searched from the end, so a
-long log costs as little as a short one.
+Both can be rebuilt from the log. The `fill_…` functions do so for databases of older versions (`migrations`). They do
+not use the current types, because they read the JSON as it was stored then. The search for the newest question starts
+at the end, so a long log costs as little as a short one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def fill_previews(connection: sqlite3.Connection) -> None:
 
 
 def fill_blob_uses(connection: sqlite3.Connection) -> None:
-    """Fill the table of uses from all logs."""
+    """Fill the table of blob uses from all logs."""
     last = 0
     while rows := connection.execute(
         "SELECT id, chat_id, payload FROM events WHERE id > ? ORDER BY id LIMIT ?", (last, _READ_AT_ONCE)

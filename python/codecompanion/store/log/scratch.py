@@ -1,8 +1,8 @@
-"""Keeps data that is not history: drafts, the partial reply of a running stream, grants, calibration.
+"""Keeps data that is not history: drafts, the partial reply of a running stream, grants and calibration.
 
-Permits belong to a repository: its path replaces the chat id. A read-only copy of a chat owned by another host has its
-own draft, which passes to the chat's next owner when the copy's host is gone. Rows are overwritten in place, without a
-separate fsync: they survive a killed host, not a power cut.
+Permits belong to a repository, so its path is stored in place of a chat id. A read-only copy of a chat owned by another
+host has its own draft, which passes to the chat's next owner when the copy's host is gone. Rows are overwritten in
+place, without a separate fsync: they survive a killed host, not a power cut.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from codecompanion.model.messages import Message, is_typed_by_user
 Kind = Literal["draft", "partial", "grants", "permits"]
 _COPY = "draft:"
 BETWEEN = "\n\n"
-"""Separator of two drafts that were joined (`chat/wire/draft.lua`)."""
+"""Separator between drafts that were joined (`chat/wire/draft.lua`)."""
 
 
 class Calibration(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ def read_rows(connection: sqlite3.Connection) -> list[ScratchRow]:
 
 
 def keep_newer(connection: sqlite3.Connection, row: ScratchRow) -> None:
-    """Write the row, unless there is one that is as new or newer."""
+    """Write the row, unless the stored row is as new or newer."""
     connection.execute(
         "INSERT INTO scratch(chat_id, kind, text, updated) VALUES (?, ?, ?, ?) ON CONFLICT(chat_id, kind) DO UPDATE"
         " SET text = excluded.text, updated = excluded.updated WHERE excluded.updated > scratch.updated",
@@ -75,7 +75,7 @@ def forget_chat(connection: sqlite3.Connection, chat_id: str) -> None:
 
 
 def copy_kind(owner: str, copy: str) -> str:
-    """Return the kind of a draft in a copy of a chat owned by another host."""
+    """Return the kind under which the draft of a copy of another host's chat is stored."""
     return f"{_COPY}{owner}:{copy}"
 
 
@@ -84,7 +84,8 @@ def take_drafts(
 ) -> tuple[str, str]:
     """Return the draft of this kind ("" for a copy), and the text typed into copies whose hosts are gone.
 
-    The latter become part of the draft. The text of `copy` itself is dropped, because it is still in that copy's input.
+    These texts are added to the stored draft. The text of `copy` itself is dropped, because it is still in that copy's
+    input.
     """
     draft = load_text(connection, chat_id, kind) if kind == "draft" else ""
     kinds = connection.execute(

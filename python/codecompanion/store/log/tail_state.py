@@ -20,13 +20,13 @@ from codecompanion.model.messages import is_typed_by_user
 from codecompanion.store.log.encoding import storable
 
 MAX_CHOICES = 8
-"""Number of model choices kept: those before the newest events are needed, and there are few among these."""
+"""Number of model choices kept: the last choice before the newest events is needed, and those events contain few."""
 _SELECT = "SELECT covers_seq, state, sum FROM tail_state WHERE chat_id = ?"
 _SAVE = "INSERT OR REPLACE INTO tail_state(chat_id, covers_seq, state, sum) VALUES (?, ?, ?, ?)"
 
 
 class ModelChoice(msgspec.Struct, frozen=True, array_like=True):
-    """From event `seq` on, the chat uses this adapter and model."""
+    """The adapter and model that the chat uses from event `seq` on."""
 
     seq: int
     adapter: str
@@ -47,7 +47,7 @@ class TailState(msgspec.Struct, frozen=True, omit_defaults=True):
     models: tuple[ModelChoice, ...] = ()
 
     def after(self, events: Iterable[LogEvent]) -> TailState:
-        """Return the state after more events; already covered ones are skipped."""
+        """Return the state after more events; events that are already covered are skipped."""
         covers_seq, typed, title, policy, purpose = self.covers_seq, self.typed, self.title, self.policy, self.purpose
         models = list(self.models)
         for event in events:

@@ -23,7 +23,7 @@ _SELECT_SUMS = f"SELECT sum, chat_id, {_TOTALS} FROM chats"  # noqa: S608 - a co
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
-    """A stored chat in the picker. `updated`: seconds since the epoch; `messages`: from the user and the model.
+    """A stored chat in the picker. `updated`: seconds since the epoch; `messages`: number from the user and the model.
 
     `owned`: another running Neovim has it open, so it is read-only here. `first_question` and `last_question`: the
     beginnings of the user's first and last message. `forked_from`: the chat that this one is a branch of; `family`: the
@@ -47,7 +47,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """The cost of provider calls in US dollars, and the number of calls without a known price, which are not in it."""
+    """The cost of provider calls in US dollars, and the number of calls left out because their price is unknown."""
 
     usd: float = 0.0
     unpriced: int = 0
@@ -73,7 +73,7 @@ class Totals(msgspec.Struct):
     purpose: str = ""
 
     def count(self, payload: history.EventPayload, ts: float) -> None:
-        """Count an event. Neither a new name nor a policy event (a snapshot at the end) makes a chat newer."""
+        """Add an event to the totals; a user's rename or a policy event (final snapshot) does not change `updated`."""
         self.last_seq += 1
         is_renamed = isinstance(payload, history.TitleSet) and payload.by_user
         if not is_renamed and not isinstance(payload, history.PolicyEvent):
@@ -124,7 +124,7 @@ def read_totals(connection: sqlite3.Connection, chat_id: str) -> Totals | None:
 
 
 def read_all_totals(connection: sqlite3.Connection) -> dict[str, Totals]:
-    """Return the rows of totals by chat."""
+    """Return the rows of totals, keyed by chat id."""
     rows = connection.execute(f"SELECT chat_id, {_TOTALS} FROM chats").fetchall()  # noqa: S608 - a constant
     return {row[0]: Totals(*row[1:]) for row in rows}
 

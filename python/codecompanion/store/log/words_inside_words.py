@@ -1,4 +1,4 @@
-"""Extracts search terms of a message beyond the words of its text: words inside names, letter pairs, calls, paths.
+"""Extracts additional search terms from a message: words inside names, letter pairs, calls and paths.
 
 `parseTable` is also found by "parse table". Chinese, Japanese and Korean are written without spaces between words, or
 with endings joined to them, so they are found by every pair of adjacent letters. The content of a tool call (the file
@@ -13,7 +13,8 @@ from codecompanion.formats.regex import regex
 from codecompanion.model.messages import Message, ToolCall
 
 MAX_CALL_CHARS = 2_000
-"""Maximum characters of a call's arguments to index: a file written in full is found by its path and beginning."""
+"""Maximum number of characters of a call's arguments to index: enough to find a written file by its path and beginning.
+"""
 
 _LETTERS = "\u1100-\u11ff\u3040-\u30ff\u3105-\u312f\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _LETTERS += "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f"
@@ -24,7 +25,10 @@ _PIECE = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 def inner_words(message: Message, answered: ToolCall | None = None) -> str:
-    """Return the additional search terms of a message, each once; "" for most prose. A call also finds its result."""
+    """Return the additional search terms of a message, each once; "" for most prose.
+
+    `answered` is the call that this message answers, if any; its terms are included too.
+    """
     text = message.text
     words = dict.fromkeys(find_inner(text))
     for source in (message.path or "", *_call_texts([*message.tool_calls, *([answered] if answered else [])])):
@@ -34,7 +38,7 @@ def inner_words(message: Message, answered: ToolCall | None = None) -> str:
 
 
 def find_inner(text: str) -> Iterator[str]:
-    """Yield the words inside names of mixed case, and the letter pairs of unspaced writing."""
+    """Yield the words inside mixed-case names, and the letter pairs of text written without spaces."""
     if _CASE_CHANGE.search(text):
         for name in dict.fromkeys(_NAME.findall(text)):
             if name.isascii() and _CASE_CHANGE.search(name):
@@ -45,7 +49,7 @@ def find_inner(text: str) -> Iterator[str]:
 
 
 def pieces_of(name: str) -> list[str]:
-    """Return the words of a name in mixed case, in lower case: `parseHTTPTable2` → parse, http, table, 2."""
+    """Return the words of a mixed-case name in lower case: `parseHTTPTable2` → parse, http, table, 2."""
     pieces = [piece.lower() for piece in _PIECE.findall(name)]
     return pieces if len(pieces) > 1 else []
 

@@ -1,4 +1,4 @@
-"""Searches messages that are not in a store with the store's search, using an index in memory (R-516)."""
+"""Applies the store's search to messages that are not in a store, using an in-memory index (R-516)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DATE_CHARS = 80
 
 
 class ChatIndex:
-    """A search index of one chat, which must be closed. Messages are identified by their positions in the chat."""
+    """A search index of one chat; close it after use. Messages are identified by their positions in the chat."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         """Build the index; takes about a second for 20,000 messages."""
@@ -87,7 +87,7 @@ def _inner(messages: Sequence[Message]) -> Iterable[tuple[int, str]]:
 
 
 def _time_in(text: str) -> float:
-    """Return the time of a date at the start of the text, or 0.0."""
+    """Return the timestamp (noon) of a date at the start of the text, or 0.0 if there is none."""
     day = date_of(text[:_DATE_CHARS])
     if day is None:
         return 0.0

@@ -26,11 +26,11 @@ from codecompanion.store.search.ranking import Matches, Row, Surroundings, own_s
 from codecompanion.store.search.snippets import make_snippets
 
 COMMON = 2_000
-"""Above this many messages, a word counts only in messages that were found by rarer words."""
+"""If more messages than this contain a word, it counts only in messages that rarer words found."""
 POOL = 150
-"""Number of best messages whose neighbours are also scored."""
+"""Number of top-ranked messages whose neighbours are also scored."""
 SIDE = 3
-"""Number of neighbours on each side of a message of the pool."""
+"""Number of neighbours on each side of a message in the pool."""
 FEW_WORDS = 3
 """In a query with fewer words, neighbouring messages do not count."""
 INNER_SHARE = 0.6
@@ -43,7 +43,7 @@ Read = Callable[[Iterable[Row]], Mapping[Row, Message]]
 
 
 class SearchHit(msgspec.Struct, frozen=True):
-    """A message that was found. `snippet` marks the matched words with « »; `ts` is seconds since the epoch."""
+    """A message found by a search. `snippet` marks the matched words with « »; `ts` is seconds since the epoch."""
 
     chat_id: str
     title: str
@@ -63,7 +63,10 @@ def search_messages(
     seqs: Collection[int] | None = None,
     limit: int = 50,
 ) -> list[SearchHit]:
-    """Return the best hits (in one chat, at these positions of its log), without damaged rows, best first."""
+    """Return the hits, best first, without damaged rows.
+
+    `chat_id` limits the search to one chat, `seqs` to these positions in its log.
+    """
     question = read_question(storable(query), today)
     read = reader_of(connection)
     ranked = find_rows(connection, question, chat_id, read)
@@ -93,7 +96,7 @@ def _places(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[Row, _P
 
 
 def reader_of(connection: sqlite3.Connection) -> Read:
-    """Return a function that reads messages by row, each once, and leaves out damaged ones."""
+    """Return a function that reads messages by row; it reads each message once and leaves out damaged ones."""
     known: dict[Row, Message] = {}
 
     def read(rows: Iterable[Row]) -> Mapping[Row, Message]:
@@ -131,7 +134,7 @@ def find_rows(connection: sqlite3.Connection, question: Question, chat_id: str |
 
 
 def _look_up(connection: sqlite3.Connection, question: Question, chat_id: str | None) -> Matches:
-    """Return the matches of each term, the rarest first."""
+    """Return the matches of each term, looking up the rarest terms first."""
     size = max(1, connection.execute("SELECT count(*) FROM message_text_docsize").fetchone()[0])
     matches = Matches([], {}, {}, {})
     counted = sorted(((_count(connection, term), number) for number, term in enumerate(question.terms)))
@@ -170,7 +173,7 @@ def _count(connection: sqlite3.Connection, term: Term) -> int:
 
 
 def _common_hits(connection: sqlite3.Connection, term: Term, wanted: Iterable[Row], score: float) -> dict[Row, float]:
-    """Return those of the wanted rows that contain a very common word; scoring all its rows would take too long."""
+    """Return the wanted rows that contain a very common word; scoring all rows with the word would take too long."""
     found = connection.execute("SELECT rowid FROM message_text WHERE message_text MATCH ?", (term.in_text,))
     texts = {row for (row,) in found}
     copies = connection.execute(
@@ -185,7 +188,7 @@ def _has_copies(connection: sqlite3.Connection) -> bool:
 
 
 def _text_hits(connection: sqlite3.Connection, question: Question, term: Term, chat_id: str | None) -> dict[Row, float]:
-    """Return the matches in the text; the last of a few words, or a word without matches, may be a prefix."""
+    """Return the matches in the text; the last word may be a prefix if the query is short or it has no matches."""
     if not term.in_text:
         return {}
     is_last = not term.bonus and question.last_word and term.in_text == f'"{question.last_word}"'
@@ -198,7 +201,7 @@ def _text_hits(connection: sqlite3.Connection, question: Question, term: Term, c
 def _rows_with(connection: sqlite3.Connection, expression: str, chat_id: str | None) -> list[Row]:
     """Return the rows with these inner words.
 
-    Each row has an inner word once, so only the number of rows shows its rarity.
+    Each row lists an inner word only once, so its rarity is known only from the number of rows.
     """
     return [row for row, _ in _found(connection, "message_inner", "0", expression, chat_id)]
 

@@ -58,7 +58,7 @@ class Completion:
     """The thread that indexes an old file; `stop` ends it between two steps."""
 
     def __init__(self, submit: Callable[[Step], Future[bool]], *, is_needed: bool) -> None:
-        """Start if rows are missing from the index. `submit` queues a step to the writer."""
+        """Start the thread if rows are missing from the index. `submit` queues a step for the writer."""
         self.ended: Future[None] = Future()
         self._submit = submit
         self._stopped = threading.Event()
@@ -69,7 +69,7 @@ class Completion:
             self.ended.set_result(None)
 
     def stop(self) -> None:
-        """Stop; the next process indexes the rest."""
+        """Stop the thread; the next process indexes the rest."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()

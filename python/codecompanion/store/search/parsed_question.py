@@ -1,4 +1,4 @@
-"""Parses a search question: its words, the names and paths in it, the days it names (R-516). No database, no clock.
+"""Parses a search question into words, names, paths and days (R-516), without a database or a clock.
 
 Question words ("what", "did", "the") are dropped as long as others remain. A word matches all its forms; a name such as
 `parseTable`, `read_file` or `src/app.ts` matches itself and, with less weight, the words inside it.
@@ -21,7 +21,7 @@ from codecompanion.store.log.words_inside_words import pairs_of, pieces_of, unsp
 from codecompanion.store.search.periods import Period, find_periods
 
 MAX_TERMS = 32
-"""Maximum terms of a long question (a pasted traceback): names first, then words in order."""
+"""Maximum number of terms from a long question (such as a pasted traceback): names first, then words in order."""
 
 _WORD = regex(r"[^\W_]+")
 _QUOTED = regex(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»')
@@ -35,7 +35,7 @@ _QUOTED_WEIGHT = 2.0
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A search term as two FTS5 queries, one on the text and one on the inner words; "" = none.
+    """A search term as two FTS5 queries, one on the text and one on the inner words ("" for no query).
 
     A `bonus` applies only to messages that contain the term; other terms also raise the score of neighbouring messages.
     """
@@ -95,7 +95,7 @@ def _count_words(text: str) -> int:
 
 
 def _names(text: str) -> Iterator[Term]:
-    """Yield the paths and names made of several words; these weigh more when adjacent than apart."""
+    """Yield terms for paths and names made of several words, which weigh more when adjacent than apart."""
     for joined in _JOINED.findall(text):
         words = _WORD.findall(joined.lower())
         if len(words) > 1:
@@ -145,7 +145,7 @@ def _phrase(words: Sequence[str]) -> str:
 
 
 def _side_by_side(words: Sequence[str]) -> str:
-    """Return a query for the words as a phrase or written together: `parse_table` also finds `parseTable`."""
+    """Return a query for the words as a phrase or joined into one word: `parse_table` also finds `parseTable`."""
     return f'{_phrase(words)} OR "{"".join(words)}"'
 
 

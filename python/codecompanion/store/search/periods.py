@@ -1,6 +1,6 @@
 """Finds the days a question names: "in May 2023", "on 16 August", "last Tuesday", "two weeks ago", "2023-05-08".
 
-English names of months and days, and dates in digits. A month without a year matches any year.
+Understands English names of months and days, and numeric dates. A month without a year matches any year.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _AGO = regex(rf"\b(\d{{1,3}}|an?|{'|'.join(_NUMBERS[1:])})\s+(day|week|month|yea
 _LAST = regex(rf"\b(last|past|this)\s+(week|weekend|month|year|{'|'.join(_DAYS)})\b")
 _NEAR = {"today": 0, "tonight": 0, "this morning": 0, "yesterday": 1, "last night": 1}
 _UNITS = {"day": (1, 0), "week": (7, 3), "month": (30, 10), "year": (365, 90)}
-"""Number of days in each unit, and the tolerance of "two weeks ago" in days."""
+"""Length of each unit in days, and the tolerance of phrases such as "two weeks ago" in days."""
 
 
 class Period(msgspec.Struct, frozen=True):

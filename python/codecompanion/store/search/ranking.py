@@ -32,7 +32,7 @@ MAX_READ_FOR_WHEN = 60
 _READ_CHARS = 2_000
 _SHORT_CHARS = 1_000
 _QUESTION = regex(r"[^\W_][\"'”’)*]*\?+(?![^\s\"'”’)*!])|？")
-"""Matches a question mark after a word and before a space, not one in a pattern or an address."""
+"""Matches a question mark after a word and before a space, but not inside a pattern or a URL."""
 _TIME = regex(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|since|recently|(?:last|next|this) \w+|\w+day|weekend|(?:19|20)\d\d"
     r"|january|february|march|april|june|july|august|september|october|november|december|\d{1,2}[:/.]\d{2})\b",
@@ -116,7 +116,7 @@ def asks_only(message: Message | None) -> bool:
 
 
 def _in_time(question: Question, day: datetime.date | None) -> float:
-    """Return the bonus of a message from that day; events are reported on the same day or soon afterwards."""
+    """Return the bonus for a message from `day`; events are reported on the day they happen or soon afterwards."""
     if day is None:
         return 0.0
     gain = 0.0

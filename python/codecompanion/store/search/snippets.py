@@ -19,7 +19,7 @@ _NEEDLE = regex(r'"([^"]+)"')
 
 
 def make_snippets(messages: Sequence[Message], question: Question) -> list[str]:
-    """Return a snippet of each message around the matched words, or its beginning if only a neighbour has them."""
+    """Return a snippet of each message around the matched words, or its beginning if only a neighbour matches."""
     texts = [storable(message.text) for message in messages]
     expression = " OR ".join(f"({term.in_text})" for term in question.terms if term.in_text) or question.any_word
     marked: dict[int, str] = {}
@@ -47,7 +47,7 @@ def _calls_of(message: Message) -> str:
 
 
 def _around_names(text: str, needles: set[str]) -> str:
-    """Return the part around the first name that contains one of the words, else the beginning."""
+    """Return the excerpt around the first name that contains one of the words, or the beginning of the text."""
     wanted = sorted(needles, key=len, reverse=True)
     found = re.search("|".join(map(re.escape, wanted)), text, re.IGNORECASE) if wanted else None
     start = max(0, found.start() - _CHARS // 3) if found else 0

@@ -16,13 +16,13 @@ def _deferred(module: str, name: str) -> Deferred:
 
 
 def _tool(spec: ToolSpec, **rest: Any) -> Tool:
-    """Return the tool; the module of its name provides `run`, `title_of` and `question_about`."""
+    """Return the tool; the module with its name provides `run`, `title_of` and `question_about`."""
     run, title, question = (_deferred(spec.name, name) for name in ("run", "title_of", "question_about"))
     return Tool(spec=spec, run=run, title=title, question=question, **rest)
 
 
 _TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
-"""Schemas of arguments in the short form of a tool, which is offered in small context windows."""
+"""Argument schemas for the short form of a tool, which is offered in small context windows."""
 
 _READ_FILE = ToolSpec(
     "read_file",
@@ -337,5 +337,5 @@ BUILTIN_TOOLS: tuple[Tool, ...] = (
 )
 """The built-in tools in the order offered to the model, which never changes within a chat (prompt cache).
 
-`recall` comes last: it is offered only once something was removed from the chat.
+`recall` comes last: it is offered only after something has been removed from the chat.
 """

@@ -1,7 +1,7 @@
-"""`code_search`: searches the project's index for the code that a question, a name or a string is about.
+"""`code_search`: searches the project's index for code related to a question, a name or a string.
 
-The same search gathers code for questions; code that was not gathered is one call away. Results are as long as will
-fit: the longest are truncated first.
+The same search gathers code for questions; with this tool, the model can find the code that was not gathered. If the
+results do not fit, the longest are truncated first.
 """
 
 from __future__ import annotations

@@ -20,10 +20,10 @@ from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.tools.tool import ApprovalQuestion, Place, ToolContext
 
 MAX_HOSTS = 12
-"""Maximum number of hosts of a command: more would not fit into the window that asks about them."""
+"""Maximum number of hosts for a command; more would not fit into the approval window."""
 
 TITLE_CHARS = 1_000
-"""Maximum length of a command in its approval's heading; the editor cuts it after masking characters."""
+"""Maximum length of a command in the heading of its approval; the editor truncates it after masking characters."""
 REASON_CHARS = 160
 OUTSIDE = "it would run outside the sandbox"
 
@@ -44,23 +44,23 @@ def folder_of(arguments: dict[str, Any], context: ToolContext) -> Path:
 
 
 def command_of(arguments: dict[str, Any]) -> str:
-    """Return the command that runs, which is also the one shown: without trailing line breaks."""
+    """Return the command that is shown and run, without trailing line breaks."""
     command: str = arguments["command"]
     return command.rstrip("\n")
 
 
 def title_of(arguments: dict[str, Any]) -> str:
-    """Return the line that names the call."""
+    """Return the one-line title of the call."""
     return f"run_command {one_line(arguments['command'])}"
 
 
 def _first_line(text: str, limit: int) -> str:
-    """Return the first line, without adding an ellipsis, which would be masked as part of the command."""
+    """Return the first line, cut without an ellipsis, which would be masked as part of the command."""
     return text.strip().partition("\n")[0].rstrip()[:limit]
 
 
 def place_of(arguments: dict[str, Any], context: ToolContext) -> Place:
-    """Return where the command is to run. The first call tests the sandboxes: call it in a thread."""
+    """Return where the command is to run. Call it in a thread: the first call tests the sandboxes."""
     sandbox = context.sandbox
     if sandbox is None or sandbox.settings.mode == "off":
         return "" if sandbox is None else "off"
@@ -77,16 +77,16 @@ def place_of(arguments: dict[str, Any], context: ToolContext) -> Place:
 
 
 def _hidden_need(arguments: dict[str, Any], context: ToolContext) -> str:
-    """Return a clause that names a program of the line and the hidden path it needs, or "" if there is none."""
+    """Return a clause that names a program in the command and the hidden path it needs, or "" if there is none."""
     needs = hidden_needs(command_of(arguments), _around(arguments, context))
     found = (f"{name} needs {place}" for name, place in needs if sandbox_of(context).hides(context.root, place))
     return next(found, "")
 
 
 def decided(arguments: dict[str, Any], context: ToolContext) -> tuple[Place, tuple[str, ...]]:
-    """Return where the command runs, and the hosts it may reach (() = any), as already decided.
+    """Return where the command runs, and the hosts it may reach (() means any).
 
-    It is not decided again, because the repository's remotes may have changed since the user was asked.
+    An earlier decision is reused, because the repository's remotes may have changed since the user was asked.
     """
     if context.decided is not None:
         return context.decided.place, context.decided.hosts
@@ -95,7 +95,7 @@ def decided(arguments: dict[str, Any], context: ToolContext) -> tuple[Place, tup
 
 
 def _hosts(arguments: dict[str, Any], context: ToolContext) -> tuple[str, ...]:
-    """Return the hosts that a command may reach over the network, () = any. Reads the repository's remotes: blocks.
+    """Return the hosts that a command may reach over the network (() means any). Blocks: reads the git remotes.
 
     Raises:
         ToolError: the model names something that is not a host, or the command needs too many.
@@ -124,7 +124,7 @@ def _around(arguments: dict[str, Any], context: ToolContext) -> Surroundings:
 
 
 def _remotes(context: ToolContext) -> list[tuple[str, str]]:
-    """Return the repository's remotes; if they are uncertain, return one without a readable host."""
+    """Return the repository's remotes; if they cannot be read, return a single remote without a readable host."""
     try:
         entries = context.read_git_config(context.root / ".git" / "config")
     except FileNotFoundError:
@@ -139,7 +139,7 @@ def _remotes(context: ToolContext) -> list[tuple[str, str]]:
 
 
 def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
-    """Return the question before the command runs. Blocks; raises `ToolError` if it may not run at all."""
+    """Return the question to ask before the command runs. Blocks; raises `ToolError` if it may not run at all."""
     place = place_of(arguments, context)
     if place == "none" and context.sandbox is not None and context.sandbox.refuses:
         raise ToolError(context.sandbox.refuses)
@@ -156,7 +156,7 @@ def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQ
 
 
 def describe(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:
-    """Return the question about the command, without where it runs. Blocks."""
+    """Return the question about the command, without its place and hosts. Blocks."""
     command, real = command_of(arguments), folder_of(arguments, context).resolve()
     workspace = Workspace(
         context.root.resolve(),

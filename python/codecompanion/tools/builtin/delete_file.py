@@ -60,7 +60,7 @@ def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQ
 
 
 def _proposal(path: Path, name: str) -> Proposal:
-    """Return the proposed deletion; without content for a link or a file that is not text."""
+    """Return the proposed deletion, without content if the path is a link or the file is not text."""
     before = None
     if not path.is_symlink():
         with contextlib.suppress(text_files.UnreadableFile):

@@ -21,7 +21,7 @@ _MAX_ALTERNATIVES = 64
 
 
 def compile_glob(pattern: str, root: Path) -> GitIgnoreSpec:
-    """Return the matcher of a glob over paths relative to `root`.
+    """Return a matcher for a glob over paths relative to `root`.
 
     Raises:
         ToolError: the pattern is not a glob.

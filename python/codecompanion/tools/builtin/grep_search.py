@@ -1,8 +1,8 @@
 """`grep_search`: finds lines that contain a string or match a regular expression.
 
 The walk of the workspace lists the files; ripgrep searches them if it is on PATH, else our own Python process
-(`grep_worker.py`: a process, because only that way can a runaway regular expression be killed). Both print the same
-records, so the result does not depend on which of them ran.
+(`grep_worker.py`; a process can be killed if a regular expression runs away). Both print the same records, so the
+result does not depend on the program.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _METACHARACTERS = regex(r"[\\|.*+?()\[\]{}^$]")
 
 
 class _Files(msgspec.Struct, frozen=True):
-    """The files to search: paths relative to the root, in order; how many are too large, and which contain keys."""
+    """The files to search: paths relative to the root, in order; the number of too large files; the files with keys."""
 
     root: Path
     names: list[str]
@@ -98,7 +98,7 @@ class _Hits:
         self.files = 0
 
     def add_output(self, chunk: bytes) -> None:
-        """Add a piece of a searcher's output."""
+        """Add a chunk of the search program's output."""
         if b"\n" not in chunk:
             self._rest += chunk
             return
@@ -107,7 +107,7 @@ class _Hits:
             self._add(_decoder().decode(line))
 
     def first(self) -> list[tuple[int, int, str]]:
-        """Return `(index of the file, line number, line)`, sorted."""
+        """Return the hits as `(file index, line number, line)`, sorted."""
         return sorted((-index, -number, line) for index, number, line in self._first)
 
     def _add(self, record: _Record) -> None:
@@ -160,7 +160,7 @@ _Hit = tuple[int, int, str]
 def _without_secrets(
     files: _Files, shown: list[_Hit], unsaved: dict[str, str], context: ToolContext
 ) -> tuple[list[_Hit], tuple[str, ...]]:
-    """Remove the values of secrets from the hits; return the hits and the files whose lines are withheld."""
+    """Remove secret values from the hits; return the remaining hits, and the files whose lines are withheld."""
     kept, withheld, lines = list[_Hit](), list[str](), dict[int, list[str]]()
     for index in dict.fromkeys(index for index, _, _ in shown):
         name = files.names[index]
@@ -183,7 +183,7 @@ def _without_secrets(
 
 
 async def _search_all(arguments: dict[str, Any], root: Path, names: list[str], hits: _Hits) -> None:
-    """Search files below a folder."""
+    """Search the named files below the root with ripgrep or `grep_worker.py`."""
     import tempfile
 
     try:
@@ -201,7 +201,7 @@ async def _search_all(arguments: dict[str, Any], root: Path, names: list[str], h
 
 
 def _write_out(folder: Path, unsaved: dict[str, str]) -> None:
-    """Write the editor's unsaved files to a folder, under their names, for a searcher."""
+    """Write the text of the editor's unsaved files to a folder, under their own names, so that they can be searched."""
     for name, text in unsaved.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
 """Searches files line by line, as a separate program: `python -I grep_worker.py < listing`.
 
 Standard input: one line of JSON `{query, ignore_case}`, then the paths, separated by NUL. Standard output: the records
-of `rg --json` that `grep_search` reads. Exit status 2 with one sentence on standard error: the query is not a regular
-expression. Only the standard library: it runs without the package.
+of `rg --json` that `grep_search` reads. The exit status is 2, with one sentence on standard error, if the query is not
+a regular expression. It uses only the standard library, so it runs without the package.
 """
 
 from __future__ import annotations

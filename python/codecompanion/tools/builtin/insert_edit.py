@@ -1,4 +1,4 @@
-"""`insert_edit`: replaces an exact, unique text in one file, which is written atomically."""
+"""`insert_edit`: replaces an exact, unique string in one file, which is written atomically."""
 
 from __future__ import annotations
 

@@ -35,14 +35,14 @@ _OF_MODEL = Source("model")
 
 
 class _Folders(msgspec.Struct, frozen=True):
-    """The real folders of `/memories` and of `/memories/all-projects` (None = it does not exist)."""
+    """The real folders of `/memories` and of `/memories/all-projects` (None if it does not exist)."""
 
     project: Path
     shared: Path | None = None
 
     @property
     def hidden(self) -> Path:
-        """Return the folder that contains the notes of all projects; those of other projects must stay hidden."""
+        """Return the folder that contains the notes of all projects; other projects' notes must stay hidden."""
         return Path(os.path.realpath(self.project)).parent
 
 
@@ -88,7 +88,7 @@ def _change(arguments: dict[str, Any], folders: _Folders, check: Check) -> ToolO
 
 
 def _refuse_secrets(arguments: dict[str, Any], context: ToolContext) -> None:
-    """Refuse text that contains a secret, or that the user excluded from the memory (R-449)."""
+    """Refuse text that contains a secret, or that the user excluded from memory (R-449)."""
     text = "\n".join(str(arguments.get(name, "")) for name in ("file_text", "new_str", "insert_text"))
     if secret := context.why_secret(text, str(arguments.get("path", ""))):
         raise ToolError(f"Nothing was saved: {secret}. Later chats read the memory; omit the secret.")
@@ -110,10 +110,10 @@ def _search(query: str, memory: ProjectMemory, check: Check) -> ToolOutput:
 
 
 def _real(virtual: str, folders: _Folders) -> Path:
-    """Return the real path of a virtual one.
+    """Return the real path of a virtual path.
 
     Raises:
-        OutsideWorkspace: not under `/memories`, `..`, or a symbolic link anywhere in the path.
+        OutsideWorkspace: the path is not under `/memories`, or contains `..` or a symbolic link.
     """
     parts = [part for part in virtual.strip().split("/") if part not in ("", ".")]
     if parts[:1] != ["memories"] or ".." in parts or "\0" in virtual or "\\" in virtual:

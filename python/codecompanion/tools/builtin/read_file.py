@@ -1,4 +1,4 @@
-"""`read_file`: returns a text file or a stored result, whole or a range of lines, with line numbers.
+"""`read_file`: returns a text file or a stored result, or a range of its lines, with line numbers.
 
 Lines are formatted as `number<TAB>text`: models use these numbers to cite, page and match diagnostics; `insert_edit`
 strips them if the model copies them by mistake.
@@ -95,7 +95,7 @@ def title_of(arguments: dict[str, Any]) -> str:
 
 
 def why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
-    """Return why reading this file asks: its name as written, its target's name, or its content; "" = it does not."""
+    """Return why reading this file asks (its name as written, its target's name or its content), "" if it does not."""
     path: str = arguments["path"]
     if path.startswith(STORED_PREFIX):
         return ""

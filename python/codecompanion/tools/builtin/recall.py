@@ -1,7 +1,7 @@
 """`recall`: finds and reads text that was removed from the conversation to save context (R-516, lesson 24).
 
-Offered only after something was removed. The recalled text is wrapped and labelled as data: files, commands and people
-wrote it earlier, and it contains no current instructions.
+Offered only after text has been removed. The recalled text is wrapped and labelled as data: it comes from earlier
+files, commands and people, and contains no current instructions.
 """
 
 from __future__ import annotations

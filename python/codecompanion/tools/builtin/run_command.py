@@ -3,8 +3,8 @@
 The command gets no secrets from the environment and no terminal. Only the first and last million bytes of its output
 are kept, so that memory is bounded; processes that it leaves running are ended with it.
 
-It runs in the sandbox if there is one (`tools/sandbox/`). The model may request the network there, or a run
-outside; if the sandbox makes a command fail, it may run again with more rights if the user agrees.
+It runs in the sandbox if there is one (`tools/sandbox/`). The model may request network access there, or a run outside
+it. If a command fails because of the sandbox, it may run again with more rights if the user agrees.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from codecompanion.tools.sandbox.sandbox_failure import is_refused_quietly, refu
 from codecompanion.tools.tool import ANY_HOST, Place, ToolContext, ToolOutput
 
 KEPT_BYTES = 1_000_000
-"""Number of bytes kept from the beginning of an output, and from its end."""
+"""Number of bytes kept from the beginning of a command's output, and from its end."""
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
 _ESCAPES = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
@@ -65,11 +65,11 @@ _NOTHING_FETCHED = regex(
     r"| *% Total +% Received[^\n]{0,80}| *Dload +Upload[^\n]{0,60}|[\d.:kMG -]{1,100}"
     r")$"
 )
-"""Matches messages of programs without network access, and no other text."""
+"""Matches error messages of programs that could not reach the network, and no other text."""
 
 
 class KeptOutput:
-    """The beginning and the end of a stream of bytes, in bounded memory."""
+    """The beginning and end of a byte stream, kept in bounded memory."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._limit = kept_bytes
@@ -79,7 +79,7 @@ class KeptOutput:
         self.total_bytes = 0
 
     def add(self, chunk: bytes) -> None:
-        """Add the next piece."""
+        """Add the next chunk."""
         self.total_bytes += len(chunk)
         room = self._limit - len(self._head)
         if room > 0:
@@ -106,7 +106,7 @@ class KeptOutput:
 
 
 def _readable(output: bytes | bytearray) -> str:
-    """Remove colours and other terminal codes from the output; keep the last state of a line drawn repeatedly."""
+    """Remove colours and other terminal codes from the output; of a line that was redrawn, keep the last state."""
     text = _ESCAPES.sub("", output.decode("utf-8", "replace")).replace("\r\n", "\n")
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
@@ -150,7 +150,10 @@ def _limit_s(arguments: dict[str, Any], context: ToolContext) -> float:
 async def _run_at(
     place: Place, arguments: dict[str, Any], context: ToolContext, cwd: Path, hosts: tuple[str, ...] = ()
 ) -> tuple[Ended, str, HostProxy | None]:
-    """Run the command; return how it ended, its output and its proxy. `hosts`: those it may reach, () = any."""
+    """Run the command; return how it ended, its output and its proxy.
+
+    `hosts` are the hosts that the command may reach; () means any.
+    """
     kept, argv = KeptOutput(), ["/bin/sh", "-c", command_of(arguments)]
     granted = frozenset[str]() if context.narrowed.because else context.chat.granted_hosts()
     is_limited = place == "network" and bool(hosts) and ANY_HOST not in granted
@@ -189,9 +192,10 @@ async def _perhaps_again(
     is_limited: bool,
     hosts: tuple[str, ...],
 ) -> ToolOutput:
-    """Return the result, or, if the user agrees, that of a second run with the network or outside the sandbox.
+    """Return the result or, if the user agrees, the result of a second run with the network or outside the sandbox.
 
-    `is_limited`: it could reach only some hosts and may need others. `hosts`: those that it may need, () = any.
+    `is_limited`: the command could reach only some hosts and may need others. `hosts`: the hosts that it may need (()
+    means any).
     """
     trouble, words = trouble_of(text)
     if hosts:
@@ -268,7 +272,7 @@ def _with_hint(output: ToolOutput, text: str) -> ToolOutput:
 
 
 def _said(place: Place, context: ToolContext) -> str:
-    """Return the note for a command's result line that says where the user allowed it to run."""
+    """Return a note for the command's result line saying where the user allowed the command to run."""
     if place == "network" and context.sandbox is not None and context.sandbox.settings.network:
         return ""
     return f" · {place}" if place in ("network", "outside") else ""

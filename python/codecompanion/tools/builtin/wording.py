@@ -29,12 +29,12 @@ HOLDS_KEYS = "its name suggests keys or passwords"
 
 
 def is_secret(path: Path, context: ToolContext) -> bool:
-    """Return whether the name of a file marks it as keys or passwords."""
+    """Return whether the name of a file suggests that it contains keys or passwords."""
     return context.is_secret(shown_path(path, context))
 
 
 def why_secret_on_disk(path: Path, context: ToolContext) -> str:
-    """Return the reason why a file's content is secret; "" = it is not, or the file is unreadable."""
+    """Return why a file's content is secret, or "" if it is not secret or cannot be read."""
     try:
         text = text_files.read_text(path).text
     except (CodeCompanionError, OSError, ValueError):
@@ -43,7 +43,7 @@ def why_secret_on_disk(path: Path, context: ToolContext) -> str:
 
 
 def path_below(folder: Path, path: Path) -> str:
-    """Return the path relative to the folder that contains it; `relative_to` takes ten times as long."""
+    """Return the path relative to the folder that contains it, ten times as fast as `relative_to`."""
     return str(path)[len(str(folder).rstrip("/")) + 1 :]
 
 

@@ -22,7 +22,8 @@ from codecompanion.formats.regex import regex
 _TABLE: Final[dict[str, Any]] = msgspec.json.decode(Path(__file__).with_name("secret_variables.json").read_bytes())
 
 SECRET_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["names"])
-"""Names of variables to leave out, ignoring case. Through `NVIM` a command could get keys from the editor."""
+"""Names of variables to leave out, ignoring case. `NVIM` is included because a command could get keys from the editor.
+"""
 
 PLAIN_NAMES: Final[tuple[str, ...]] = tuple(_TABLE["plain_names"])
 """Names to keep even if a pattern of `SECRET_NAMES`, or the value, would exclude them."""
@@ -35,7 +36,7 @@ _SECRET_VALUES = regex(
 _PASSWORD_IN_VALUE = regex(
     r"""(?:^|[?&;,\s{"'])(?:password|passwd|pwd)["']?\s{0,4}[=:]\s{0,4}["']?(?![$<*%])[^\s"';&]{4}""", re.IGNORECASE
 )
-"""Matches passwords in values such as JDBC addresses, ODBC connection strings and JSON."""
+"""Matches passwords in values such as JDBC URLs, ODBC connection strings and JSON."""
 _MIN_KNOWN_VALUE_LENGTH = 8
 """Minimum length of a known header value; a shorter one may be any word."""
 
@@ -56,7 +57,7 @@ def _is_secret(value: str) -> bool:
 
 
 class HiddenVariables(msgspec.Struct, frozen=True, kw_only=True):
-    """Additional rules besides the names above: the variables and values of adapters, and the user's patterns.
+    """Rules in addition to the names above: the variables and values of adapters, and the user's patterns.
 
     `keep` overrides everything except `hide`; a variable with an adapter's key is kept only by its exact name.
     `is_secret` returns whether a value contains a secret, as for the text of a file (`workspace.secret_text`).
@@ -86,7 +87,7 @@ class HiddenVariables(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_plain_name(name: str) -> bool:
-    """Return whether the name only looks like that of a secret."""
+    """Return whether the name only looks like the name of a secret."""
     return _matches(name, PLAIN_NAMES)
 
 
@@ -98,10 +99,10 @@ def hidden_names(environment: Mapping[str, str], hidden: HiddenVariables) -> lis
 def clean_environment(
     environment: Mapping[str, str], own_source: Path, hidden: HiddenVariables | None = None
 ) -> dict[str, str]:
-    """Return the environment for a program the model runs: no secrets, no terminal, not our own Python.
+    """Return the environment for a program the model runs: without secrets, a terminal or our own Python.
 
     `own_source` is the folder that the host put on `PYTHONPATH` for itself. Editors and pagers would wait forever for
-    input, so editors are set to fail at once, and pagers just to print.
+    input, so editors are set to fail at once, and pagers to print their input.
     """
     decide = hidden or HiddenVariables()
     kept = {name: value for name, value in environment.items() if not decide.hides(name, value)}
@@ -127,7 +128,7 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Return whether a pattern matches; most need no regular expression, which would have to be compiled at startup."""
+    """Return whether the pattern matches; most need no regular expression, whose compilation would slow startup."""
     if "?" in pattern or "[" in pattern:
         return fnmatchcase(name, pattern)
     match pattern.split("*"):

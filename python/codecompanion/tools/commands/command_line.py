@@ -21,7 +21,7 @@ _LITERAL_AFTER_BACKSLASH = frozenset("()[]{}*?!.;$|&<>'\"\\#~^+-/=:, @%")
 
 
 class SimpleCommand(msgspec.Struct, frozen=True):
-    """One program with its words; `before` is the operator to its left ("" for the first command)."""
+    """A program with its arguments; `before` is the operator to its left ("" for the first command)."""
 
     words: tuple[str, ...]
     before: str = ""
@@ -46,7 +46,7 @@ def simple_commands(command: str) -> tuple[SimpleCommand, ...] | None:
 
 
 def words(command: str) -> tuple[str, ...] | None:
-    """Return the words of a line with a single simple command, otherwise None."""
+    """Return the words of a line that consists of a single simple command, otherwise None."""
     found = simple_commands(command)
     return found[0].words if found is not None and len(found) == 1 else None
 
@@ -108,5 +108,5 @@ def _quoted(text: str, at: int) -> tuple[str, int] | None:
 
 
 def is_odd(char: str) -> bool:
-    """Return whether a character is invisible or an unusual blank."""
+    """Return whether a character is invisible or an unusual space."""
     return char not in (" ", "\t") and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp")

@@ -1,9 +1,9 @@
 """Checks commands against the prefixes that the user's configuration allows (`allowed_prefixes`). Pure.
 
-Because the user wrote them, prefixes cover any argument except harmful ones; the offers of "always" use an allow-list
-instead (`grant_rules`). `git status` covers `git status --short` and `git status "a b"`, not `git statusx`, and no line
-in which the shell does more than start one program. A prefix does not cover later options known to run another program,
-to write to any file (`git diff --output=x`) or to destroy work (`git push --force`). The files that a program reads
+Because the user wrote them, prefixes cover any argument except harmful ones; "always" grants use an allow-list instead
+(`grant_rules`). `git status` covers `git status --short` and `git status "a b"`, not `git statusx`, and no line in
+which the shell does more than start one program. A prefix does not cover later options known to run another program, to
+write to any file (`git diff --output=x`) or to destroy work (`git push --force`). The files that a program reads
 (`core.fsmonitor` of a hostile repository, a script) cannot be seen in its arguments.
 """
 
@@ -19,7 +19,7 @@ _DANGEROUS = (
     " --toolexec --vettool --unzip-command --init-command --command --python-executable --config --config-env"
     " --template --force --force-create --force-with-lease --discard-changes --delete --mirror"
 ).split()
-"""Long options that make programs run another one, write to any file, or destroy work.
+"""Long options that make a program run another program, write to any file, or destroy work.
 
 Abbreviations of these options match too.
 """
@@ -64,9 +64,9 @@ def covers(prefix: str, command: str) -> bool:
 
 
 def _reaches_further(given: tuple[str, ...], added: tuple[str, ...]) -> bool:
-    """Return whether the words after the prefix make the program run another one, or write to a path they name.
+    """Return whether the words after the prefix make the program run another one, or write to a path named in them.
 
-    Everything in the prefix itself is granted. A false positive costs one keypress.
+    All words of the prefix itself are granted. A false positive costs one keypress.
     """
     program = risky_programs.known_name(given[0])
     letters = _LETTERS.get(program, "") or _LETTERS.get(" ".join((program, *given[1:2])), "")
@@ -91,7 +91,7 @@ def _is_dangerous(word: str, letters: str, single: tuple[str, ...]) -> bool:
 
 
 def problem_with(prefix: str) -> str:
-    """Return why the prefix cannot be allowed, one sentence, or ""."""
+    """Return one sentence explaining why the prefix cannot be allowed, or "" if it can."""
     found = words(prefix)
     if found is None:
         return f"“{prefix.strip()}” is not a plain prefix: it has operators, variables, wildcards or assignments"
@@ -123,7 +123,7 @@ def _problem_of(found: tuple[str, ...]) -> str:
 
 
 def _started(program: str, found: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the command that a command starts, () if unspecified, or None if it starts none."""
+    """Return the command that a command starts, () if it is unspecified, or None if the command does not start one."""
     if program in risky_programs.STARTERS:
         return found[1:]
     if program in ("python", "pypy") and found[1] == "-m":
@@ -139,9 +139,9 @@ def _started(program: str, found: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def _names_what_runs(program: str, rest: tuple[str, ...]) -> bool:
-    """Return whether the words after the program say which program or file it runs.
+    """Return whether the words after the program name the program or file that it runs.
 
-    An option before it may take the next word (`git -C /x`), and more options could follow that run anything.
+    An option before that name may take the next word (`git -C /x`), and further options could run anything.
     """
     if program in ("python", "pypy") and rest[:1] == ("-m",):
         return len(rest) > 1 and not rest[1].startswith("-")

@@ -36,8 +36,8 @@ def defined_by(
 ) -> Defined | None:
     """Return the files that define a command in `folder`, or None if they cannot be determined.
 
-    A plain name is searched for in the folder and its parents up to the root; `**/name` and `**/*.end` anywhere in the
-    workspace. `includes` is the type of files ("make", "just", "task") whose included files count too.
+    A plain name is searched for in the folder and its parents up to the root; `**/name` and `**/*.end` are searched for
+    anywhere in the workspace. `includes` is the type of files ("make", "just", "task") whose included files count too.
     """
     anywhere = {pattern.removeprefix("**/") for pattern in patterns if pattern.startswith("**/")}
     named = [pattern for pattern in patterns if not pattern.startswith("**/")]

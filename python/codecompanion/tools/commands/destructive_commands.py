@@ -1,6 +1,6 @@
-"""Detects shell commands that destroy work irrecoverably; these always ask, regardless of grants. Pure.
+"""Detects shell commands that destroy work irrecoverably; these commands always ask, regardless of grants. Pure.
 
-The words of each command of a line are read without parsing the shell, so there may be false positives: each costs a
+The words of each command in a line are read without parsing shell syntax, so there may be false positives; each costs a
 keypress. This is not a security boundary: a script can destroy work, too.
 """
 
@@ -42,7 +42,7 @@ def _destroys(words: list[str]) -> bool:
 
 
 def _is_destroying(words: list[str]) -> bool:
-    """Return whether the words begin with a program and a destructive subcommand, with only options in between."""
+    """Return whether the words begin with a program and a destructive subcommand, with only options between them."""
     destroying = risky_programs.DESTROYING.get(risky_programs.known_name(words[0]), frozenset())
     rest = iter(words[1:] if destroying else ())
     for word in rest:

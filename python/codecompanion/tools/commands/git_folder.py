@@ -1,7 +1,7 @@
-"""Checks, without running git, whether a repository makes read-only git commands run a program or show secrets.
+"""Checks, without running git, whether a repository could make read-only git commands run a program or show secrets.
 
-A repository is harmless if its configuration has only known keys, if it has no hook that read-only commands
-start, and no submodule; the keys are an allow-list (`grants/git_config.toml`).
+A repository is harmless if its configuration has only known keys and it has neither submodules nor hooks that read-only
+commands start; the keys are an allow-list (`grants/git_config.toml`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ReadConfig: TypeAlias = Callable[[Path], Iterable[tuple[str, str]]]
 
 
 def is_harmless(folder: Path, root: Path, is_secret: Callable[[str], bool] | None, read_config: ReadConfig) -> bool:
-    """Return whether `folder` is in the repository at the workspace's root and git would run nothing it defines.
+    """Return whether `folder` is in the repository at the workspace's root, and git would run nothing defined there.
 
-    With `is_secret` the repository must not track any secrets either.
+    With `is_secret`, the repository must not track any secrets either.
     """
     here = folder
     while here != root:
@@ -72,7 +72,7 @@ def _is_config_harmless(config: Path, root: Path, read_config: ReadConfig) -> bo
 
 
 def _tracks_no_secret(index: Path, is_secret: Callable[[str], bool] | None) -> bool:
-    """Return whether the index lists no secrets; only versions 2 and 3 (`gitformat-index`) can be read."""
+    """Return whether the index lists no secrets; versions other than 2 and 3 (`gitformat-index`) count as unsafe."""
     if not index.exists():
         return True
     if index.stat().st_size > _MAX_BYTES:

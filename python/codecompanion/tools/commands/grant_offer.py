@@ -25,7 +25,7 @@ _REPOSITORIES = frozenset((".git", ".hg", ".svn", ".jj", ".bzr", "git~1"))
 
 
 def holds_none(path: Path) -> bool:
-    """Return that the file holds no secrets; the default of `Workspace.holds_secret`."""
+    """Return False: the file contains no secrets. The default of `Workspace.holds_secret`."""
     return False
 
 
@@ -142,7 +142,7 @@ def _exact_only(command: str, folder: Path, workspace: Workspace) -> Offer:
 
 
 def _loose_rule(words: list[str]) -> Rule | None:
-    """Return the first rule with defining files for a program that a word of the command names."""
+    """Return the first rule that has defining files and applies to a program named by a word of the command."""
     for at in range(len(words)):
         known = rule_of(words[at : at + 4]) or _of_program(words[at])
         if known is not None and known[0].defined_by:
@@ -170,7 +170,7 @@ def _asks_for_ignored(folder: Path) -> bool:
 
 
 class _Disk:
-    """`Places` of one folder of the workspace."""
+    """Checks paths on disk (`Places`) for one folder of the workspace."""
 
     def __init__(self, folder: Path, workspace: Workspace) -> None:
         self._folder, self._workspace = folder, workspace
@@ -223,7 +223,7 @@ class _Disk:
         return not why_it_runs_code((str(real), str(self._folder / path)), str(self._workspace.root))
 
     def is_git_harmless(self, *, shows_contents: bool) -> bool:
-        """Return whether git would run nothing from the repository and, if it shows contents, tracks no secrets."""
+        """Return whether git runs nothing from the repository and, if it shows contents, no secrets are tracked."""
         workspace = self._workspace
         is_secret = workspace.is_secret if shows_contents else None
         return is_harmless(self._folder, workspace.root, is_secret, workspace.read_git_config)
@@ -246,7 +246,7 @@ class _Disk:
         return not (real.is_file() and self._workspace.holds_secret(real))
 
     def _all_below(self, folder: Path) -> Iterator[Path]:
-        """Yield files and folders; skip the workspace's `.git` if no password can be in it."""
+        """Yield files and folders below the folder; skip the workspace's `.git` if it cannot contain a password."""
         root = self._workspace.root
         for parent, folders, files in os.walk(folder):
             if parent == str(root) and ".git" in folders and self._has_plain_repository():

@@ -22,7 +22,7 @@ FILES = "apps awk dotnet files git go java javascript lua make others php python
 
 
 class Places(Protocol):
-    """Checks the files that the words of a command name."""
+    """Checks the files named by the words of a command."""
 
     def is_inside(self, path: str) -> bool:
         """Return whether the path is inside the workspace."""
@@ -43,13 +43,14 @@ class Places(Protocol):
         """Return whether the file may be rewritten: it is readable, and no program runs it."""
 
     def is_git_harmless(self, *, shows_contents: bool) -> bool:
-        """Return whether git would run nothing from the repository and, if it shows contents, tracks no secrets."""
+        """Return whether git runs nothing from the repository and, if it shows contents, no secrets are tracked."""
 
 
 class Rule(msgspec.Struct, frozen=True):
     """The harmless options of a program or subcommand. `flags` take no value; `values`: option → value type.
 
-    `joined`: options whose value must be attached (`--color=always`); `count` allows `-5`.
+    `joined`: options whose value must be attached (`--color=always`); `count`: whether a number such as `-5` is
+    allowed.
     """
 
     name: str
@@ -171,7 +172,7 @@ def is_duration(word: str) -> bool:
 
 
 def rule_of(words: Sequence[str]) -> tuple[Rule, Sequence[str]] | None:
-    """Return the rule with the longest name that begins the command, and the remaining words."""
+    """Return the rule with the longest name that matches the start of the command, and the remaining words."""
     for length in range(min(4, len(words)), 0, -1):
         if rule := rules().get(" ".join(words[:length])):
             return rule, words[length:]
@@ -225,9 +226,9 @@ def _read(rule: Rule, words: Sequence[str]) -> tuple[list[tuple[str, str, str]],
 
 
 def _is_known_history(rule: Rule, used: set[str], operands: list[str], ahead: int | None, places: Places) -> bool:
-    """Return whether git shows old contents only of named, non-secret files.
+    """Return whether git shows only the old contents of named, non-secret files.
 
-    Any older commit may contain a file that is removed or ignored today, such as `.env`.
+    Any older commit may contain a file that has since been removed or ignored, such as `.env`.
     """
     if rule.pattern_options and ahead == 0:
         return False

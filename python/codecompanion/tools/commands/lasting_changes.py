@@ -1,7 +1,7 @@
-"""Detects commands that change what later commands run; no "always" covers them, not even the exact command. Pure.
+"""Detects commands that change what later commands run; no "always" covers them, not even for the exact command. Pure.
 
 There are two types: programs that install or configure (`grants/never.toml`), and programs or redirections that write a
-file that some program runs (`code_files`). The words are read without parsing the shell: a false positive costs one
+file that some program runs (`code_files`). The words are read without parsing shell syntax; a false positive costs one
 keypress.
 """
 

@@ -1,8 +1,8 @@
-"""Detects command lines that reach the network, by a table of programs and by any syntax that hides the program.
+"""Detects command lines that reach the network, by a table of programs and by syntax that hides the program.
 
 A shell can hide a name in many ways; a line whose program cannot be read counts as reaching the network. The result
-determines the source of a command's output, whether commands ask while external text is in the context, and the
-questions about the sandbox.
+determines the source of a command's output, whether commands need approval while external text is in the context, and
+the questions about the sandbox.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STARTERS = frozenset("sudo time env command exec nice timeout xargs then do els
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """The context of a command: names and addresses of the repository's remotes; its folder and parent folders."""
+    """The context of a command: names and URLs of the repository's remotes; the command's folder and its parents."""
 
     remotes: tuple[tuple[str, str], ...] = ()
     folders: tuple[Path, ...] = ()
@@ -63,8 +63,8 @@ NOWHERE = Surroundings()
 def network_program(command: str) -> str:
     """Return the first program of a command line that reaches the network, or "" if none does.
 
-    Words count anywhere in the line: `env X=1 timeout 5 curl …`, `sh -c "git push"`. A file named `curl` counts too,
-    at the cost of a question. `HIDDEN` means that the program cannot be read from the line.
+    Program names count anywhere in the line: `env X=1 timeout 5 curl …`, `sh -c "git push"`. A file named `curl` counts
+    too, at the cost of a question. `HIDDEN` means that the program cannot be read from the line.
     """
     found = _first(_WORD.findall(command), "needs", "may")
     return found or (HIDDEN if _HIDES.search(command) or _ADDRESS.search(command) else "")
@@ -118,7 +118,7 @@ def hosts_of(command: str, environment: Mapping[str, str], around: Surroundings 
 
 
 def hidden_needs(command: str, around: Surroundings = NOWHERE) -> tuple[tuple[str, str], ...]:
-    """Return (program, path) for each program of a line that needs a path hidden by the sandbox."""
+    """Return a (program, path) pair for each program in a line that needs a path hidden by the sandbox."""
     table = package_table("tools/commands/network_programs.toml")["hidden"]
     found = dict[tuple[str, str], None]()
     for words in _commands(command):
@@ -133,7 +133,7 @@ def hidden_needs(command: str, around: Surroundings = NOWHERE) -> tuple[tuple[st
 
 
 def with_companions(hosts: Iterable[str]) -> tuple[str, ...]:
-    """Return the hosts, each followed by the other hosts of its registry (`pypi.org`: `files.pythonhosted.org`)."""
+    """Return the hosts, each followed by the other hosts of its registry (`files.pythonhosted.org` for `pypi.org`)."""
     found = dict[str, None]()
     groups = [named.split() for named in package_table("tools/commands/network_programs.toml")["hosts"].values()]
     for host in hosts:
@@ -142,15 +142,15 @@ def with_companions(hosts: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_of_this_machine(host: str) -> bool:
-    """Return whether a host from a list is this machine (`localhost:3000`)."""
+    """Return whether a host is this machine (`localhost:3000`)."""
     return _THIS_MACHINE.fullmatch(host) is not None
 
 
 def _reaching(command: str, around: Surroundings) -> Iterator[tuple[str, list[str]]]:
-    """Yield the program and the addresses of each command of a line that needs the network.
+    """Yield the program and addresses of each command in a line that needs the network.
 
     A local repository needs no network, nor does a program installed in the workspace (`npx tsc`). If the line starts a
-    background process, an address of this machine refers to that process.
+    background process, an address on this machine is assumed to refer to that process.
     """
     starts_server = _BACKGROUND.search(command) is not None
     for words in _commands(command):
@@ -181,7 +181,7 @@ def _is_installed(name: str, words: list[str], around: Surroundings) -> bool:
 
 
 def _repositories(words: list[str], around: Surroundings) -> list[str]:
-    """Return the addresses of the repositories that a git command uses, or [] if unknown."""
+    """Return the URLs of the repositories that a git command uses, or [] if unknown."""
     at = next((place for place, word in enumerate(words) if word in _NAMES_REPOSITORY), len(words))
     given, known = [word for word in words[at + 1 :] if not word.startswith("-")], dict(around.remotes)
     addresses = [word for word in given if "://" in word or _GIT_OVER_SSH.match(word)]
@@ -201,7 +201,7 @@ def _is_here(word: str) -> bool:
 
 
 def _hosts_in(words: Iterable[str]) -> list[str] | None:
-    """Return the hosts of the http(s) addresses in words, or None if another type of address occurs."""
+    """Return the hosts of the http(s) URLs in the words, or None if there is another type of address."""
     found = list[str]()
     for word in words:
         if _GIT_OVER_SSH.search(word):
@@ -223,7 +223,7 @@ def _hosts_in(words: Iterable[str]) -> list[str] | None:
 
 
 def _in_ascii(host: str) -> str:
-    """Return a host as programs look it up (`xn--…`), or unchanged if it has no such form and so cannot be reached."""
+    """Return the form of a host that programs look up (`xn--…`), or the host itself if there is no such form."""
     with contextlib.suppress(UnicodeError):
         return host if host.isascii() else host.encode("idna").decode()
     return host
@@ -265,7 +265,7 @@ def _first(words: list[str], *groups: str) -> str:
 
 
 def _listed(program: str, words: list[str], *groups: str, at_start: bool = False) -> str:
-    """Return the program's name if the table lists it with the words that follow, else "".
+    """Return the program's name if the table lists it, alone or with one of the words that follow, or else "".
 
     `at_start`: only the first word counts, or the first two (`mod/tidy`).
     """
@@ -278,7 +278,7 @@ def _listed(program: str, words: list[str], *groups: str, at_start: bool = False
 
 @cache
 def _programs(*groups: str) -> dict[str, frozenset[str]]:
-    """Return each program's words, one of which must follow it for it to count; empty = it always counts."""
+    """Return each program's words, one of which must follow the program for it to count; if empty, it always counts."""
     tables = [package_table("tools/commands/network_programs.toml")[group] for group in groups]
     found = dict[str, frozenset[str]]()
     for table in tables:

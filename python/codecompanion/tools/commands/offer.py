@@ -6,7 +6,7 @@ import msgspec
 
 
 class Family(msgspec.Struct, frozen=True, order=True):
-    """A named family of commands that may run. With defining files it applies in one folder while `digest` matches."""
+    """A named family of commands that may run. If files define it, it applies in one folder while `digest` matches."""
 
     name: str
     folder: str = ""
@@ -14,7 +14,7 @@ class Family(msgspec.Struct, frozen=True, order=True):
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """The grant that a question offers. It needs all `families`, () = none can cover it; `covers` is its label.
+    """The grant that a question offers: it needs all `families` (() means that none fits); `covers` is its label.
 
     `digest` is the hash of the files that define what the command runs, even if only the exact command can be allowed;
     `files` are their names.

@@ -1,4 +1,4 @@
-"""Lists programs that run or write things named by their arguments: not allowed as a prefix (`command_prefix`).
+"""Lists programs not allowed as a prefix, because they run or write things their arguments name (`command_prefix`).
 
 The lists cannot be complete; a program missing from them matters only when the user accepts it as a prefix. Pure.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 from codecompanion.formats.regex import regex
 
 COMPILERS = frozenset("gcc g++ cc c++ clang clang++ tcc ld".split())
-"""Compilers, which start programs and plugins named in their options; also as `x86_64-linux-gnu-gcc-12`."""
+"""Compilers, which start programs and plugins named in their options. A prefix and a version are allowed
+(`x86_64-linux-gnu-gcc-12`)."""
 
 RUNNERS = frozenset(
     "sh bash dash ash zsh ksh mksh yash fish csh tcsh nu xonsh elvish pwsh powershell cmd osascript"
@@ -21,7 +22,8 @@ RUNNERS = frozenset(
     " docker podman nerdctl kubectl oc vagrant heroku flatpak snap brew apt apt-get dpkg dnf yum apk pacman systemctl"
     " code gh".split()
 )
-"""Programs that run anything their arguments name: as a prefix, each needs a word that fixes the program it runs."""
+"""Programs that run anything their arguments name; a prefix must include the word that determines the program they run.
+"""
 
 NEVER = (
     frozenset(
@@ -56,7 +58,7 @@ DESTROYERS = frozenset("rm shred unlink".split())
 """Programs that delete or destroy the files their operands name."""
 
 DESTROYING = {"git": frozenset("checkout restore reset clean rm stash".split())}
-"""Subcommands that destroy work that is stored nowhere else (`git checkout -- .`) and cannot be undone."""
+"""Subcommands that irrecoverably destroy work stored nowhere else (`git checkout -- .`)."""
 
 WRITING = {"git": frozenset("mv bundle checkout-index".split())}
 """Subcommands that write to any path their operands name (`git mv -f evil Makefile`)."""
@@ -117,7 +119,7 @@ MODULES = frozenset(
     "timeit pdb ipdb pudb bdb cProfile profile trace code runpy IPython ipykernel idlelib debugpy kernprof asyncio"
     " sqlite3 zipapp".split()
 )
-"""Modules of Python that run any file or statement (`python -m timeit`)."""
+"""Python modules that run any file or statement (`python -m timeit`)."""
 
 _VERSION = regex(r"(?:[-_]|(?<![0-9])(?<![0-9][.]))[0-9]+(?:[.][0-9]+)*[a-z]?(?:-dbg)?$")
 

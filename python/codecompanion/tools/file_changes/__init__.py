@@ -1,1 +1,1 @@
-"""Changes files: first the proposal that the user sees, then the change."""
+"""Changes files: first proposes the change to the user, then makes it."""

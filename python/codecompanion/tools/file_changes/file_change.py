@@ -1,4 +1,4 @@
-"""Carries out a change of one file: in the editor if the file is open there, else on disk; always logged.
+"""Makes and logs a change to one file: in the editor if the file is open there, otherwise on disk.
 
 Both contents are logged before anything is changed; after a crash at any moment the file is either unchanged or as the
 log records it (architecture.md).
@@ -27,13 +27,13 @@ from codecompanion.tools.tool import NOTHING, FileChange, HowEnded, TakesBack, T
 from codecompanion.waiting import to_the_end
 
 ATTEMPTS = 5
-"""Maximum number of times a change is recomputed because the user typed into the file in between."""
+"""Maximum number of times a change is recomputed because the user typed into the file meanwhile."""
 MAX_TOLD_CHARS = 4_000
-"""Maximum characters of a formatter's changes quoted to the model."""
+"""Maximum number of characters of a formatter's changes quoted to the model."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The change that a tool plans, and the result for the model: as planned, or as the user edited it."""
+    """A change planned by a tool, and the result texts for the model: as planned (`done`), or as edited by the user."""
 
     proposal: Proposal
     done: str
@@ -97,8 +97,8 @@ async def carry_out(
 ) -> Outcome | None:
     """Log and make the change; return None, doing nothing, if the buffer changed meanwhile.
 
-    `save` false: leave the change in the editor for the user to save; the file must be open there. Cancellation waits
-    for a change in progress, so that its result is logged.
+    If `save` is false, the change is left in the editor for the user to save; the file must be open there. Cancellation
+    waits for a change in progress, so that its result is logged.
 
     Raises:
         ToolError: nothing was changed; the message gives the reason.
@@ -122,7 +122,7 @@ async def carry_out(
 
 
 def _takes_changes(opened: OpenFile) -> bool:
-    """Return whether the change goes through the buffer; a read-only buffer's file is changed on disk if possible."""
+    """Return whether to make the change in the buffer; a read-only, unmodified buffer's file is changed on disk."""
     return opened.modified or not opened.locked
 
 
@@ -196,10 +196,12 @@ async def _change_on_disk(proposal: Proposal, context: ToolContext) -> Changed:
 
 
 def _what_is_there(proposal: Proposal, in_editor: OpenFile | None) -> tuple[bytes | None, int, str]:
-    """Return the content, mode and link target of the file to change; None where it is missing or too large.
+    """Return the content, mode and link target of the file to change.
+
+    The content is None if the file is missing or too large.
 
     Raises:
-        ToolError: its content would be lost: the file exists but cannot be read.
+        ToolError: the file exists but cannot be read, so its content would be lost.
     """
     path = proposal.path
     if in_editor is not None:

@@ -1,4 +1,4 @@
-"""A file tool's proposed change of one file, and the user's edits of it before accepting.
+"""A file tool's proposed change to one file, and the user's edits to it before accepting.
 
 The editor shows and returns text with Unix line endings in which invalid bytes are U+FFFD (`text_files.printable`).
 Unedited lines keep their bytes and line endings; only lines that the user edited get the file's usual ones.
@@ -19,11 +19,11 @@ from codecompanion.tools.files.diff import common_length, file_diff
 from codecompanion.tools.tool import Accepted, ApprovalQuestion
 
 MAX_SHOWN_CHARS = 4_000_000
-"""Maximum characters of a file that the editor compares; it would block on longer ones, so it gets their diff."""
+"""Maximum length of a file that the editor compares; longer files would block it, so it gets a diff of them instead."""
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """The current and the proposed content of one file, None = no file. `name`: its displayed path."""
+    """The current and proposed content of one file (None if it does not exist). `name` is its displayed path."""
 
     path: Path
     name: str

@@ -1,4 +1,4 @@
-"""Detects files that a program runs without the user starting it; every change of one asks, with a reason. Pure.
+"""Detects files that a program runs without the user starting it; every change to one asks, with a reason. Pure.
 
 The names are data (`guarded_files.toml`), with the criteria in its header. A change can also turn an ordinary file into
 one of these (`why_it_becomes_code`), by its first lines or by a name that a language looks for.
@@ -44,7 +44,7 @@ class _Kind(NamedTuple):
 
 @cache
 def _built_in() -> tuple[_Kind, ...]:
-    """Return the reasons, each with path patterns or with file names only (the `build` folder is not `BUILD`)."""
+    """Return the reasons, each with its path patterns and its exact file names (the `build` folder is not `BUILD`)."""
 
     def is_name(pattern: str) -> bool:
         return "/" not in pattern and not pattern.startswith(".")
@@ -68,9 +68,9 @@ def _spec(patterns: tuple[str, ...]) -> PathSpec[GitIgnoreSpecPattern]:
 
 
 def why_it_runs_code(paths: Iterable[str], root: str, extra: Sequence[str] = (), otherwise: str = "") -> str:
-    """Return why a change of the file always asks, or "" for an ordinary file.
+    """Return why a change to the file always asks, or "" for an ordinary file.
 
-    `paths` are names of the one file: as the model wrote it, and with symlinks resolved. `extra` are the user's
+    `paths` are the names of this one file: as the model wrote it, and with symlinks resolved. `extra` are the user's
     patterns; the last match wins, and a leading `!` excludes the file. `otherwise` is the reason if no name matches.
     """
     reason = ""
@@ -99,7 +99,7 @@ _UNIT = regex(r"\s*(?:[#;].*\n\s*)*\[(?:Unit|Service|Desktop Entry)\]")
 
 
 def why_it_becomes_code(path: str, before: str, after: str, *, is_new: bool, is_in_package: bool = False) -> str:
-    """Return why a change turns the file into one that a program runs, by its first lines or name, else "".
+    """Return why a change turns the file into code that a program runs (judged by its first lines or name), or else "".
 
     `is_in_package`: its folder is a Python package, whose modules are imported by their full names.
     """
@@ -135,7 +135,7 @@ def _ends(text: str) -> str:
 
 
 def comparable(path: str, root: str) -> str:
-    """Return the path relative to the root, without `..`, normalised as by lenient file systems.
+    """Return the path relative to the root, without `..`, normalised in the way of lenient file systems.
 
     Such file systems ignore case, invisible characters (HFS+), or trailing dots and blanks (NTFS).
     """

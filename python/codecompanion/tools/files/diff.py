@@ -14,14 +14,14 @@ from codecompanion.formats.text_files import printable, split_lines
 
 CONTEXT_LINES = 3
 MAX_COMPARED_LINES = 4000
-"""Maximum changed lines that are compared line by line (difflib's time grows with their square)."""
+"""Maximum number of changed lines to compare line by line (difflib's time grows with the square of this number)."""
 
 _MAX_TEXT, _GOES = 120, "− "
 _HUNK = regex(r"^@@ -(\d{1,15})((?:,\d+)?) \+(\d{1,15})((?:,\d+)?) @@")
 
 
 def file_diff(path: str, before: str | None, after: str | None) -> str:
-    """Return the diff of a file; None = the file does not exist. The diff does not show line endings."""
+    """Return the diff of a file; None means that the file does not exist. The diff does not show line endings."""
     old = split_lines(printable(before or ""))
     new = split_lines(printable(after or ""))
     head = common_length(old, new)
@@ -46,7 +46,7 @@ def count_lines(diff: str) -> tuple[int, int]:
 class Hunk(msgspec.Struct):
     """One hunk of a diff: its first changed line in the new file, and the number of lines added and removed.
 
-    `text` is the first non-blank added line, else the first removed one after a minus sign.
+    `text` is the first non-blank added line or, if there is none, the first removed line after a minus sign.
     """
 
     line: int
@@ -75,7 +75,7 @@ def hunks_of(diff: str) -> list[Hunk]:
 
 
 def _take(row: str, hunk: Hunk) -> None:
-    """Count a line of a hunk, and use it as the hunk's text if it is the first one suitable."""
+    """Count a line of a hunk, and use it as the hunk's text if it is suitable and none better was found before."""
     is_added, text = row[0] == "+", row[1:].strip()[:_MAX_TEXT]
     hunk.added += is_added
     hunk.removed += not is_added
@@ -102,7 +102,7 @@ def _lines_at(start: str, count: str) -> slice:
 
 
 def common_length(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return the number of equal lines at the beginning."""
+    """Return the number of equal lines at the start of both sequences."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 
 
@@ -115,9 +115,9 @@ def _hunks(old: list[str], new: list[str], offset: int) -> list[str]:
 
 
 def _with_context(body: list[str], above: list[str], below: list[str]) -> list[str]:
-    """Add missing context to the first and last hunk, from the lines around the compared ones.
+    """Add missing context to the first and last hunk, using the lines around the compared ones.
 
-    A change may be at the very edge of the compared lines; `patch` treats missing context as the edge of the file.
+    A change may be at the edge of the compared lines, and `patch` treats missing context as the edge of the file.
     """
     if not body:
         return body

@@ -1,7 +1,7 @@
 """Changes files on disk atomically, and runs file work off the event loop.
 
 A file is written next to its target and renamed over it: a crash, a full disk or a cancellation leaves the old content.
-The mode is kept, and the owner where permitted; hard links are broken, and other names keep the old content.
+The mode is kept, and the owner where permitted; hard links are broken, so the file's other names keep the old content.
 
 Paths arrive resolved and checked (`workspace.paths`). No symbolic link in a path is followed: a folder that was
 replaced by a link since that check may lead outside the workspace.
@@ -97,11 +97,11 @@ def _is_link(folder: int, name: str) -> bool:
 
 
 def write_atomic(path: Path, content: bytes, check: Check = lambda: None, *, private: bool = False) -> None:
-    """Write the file, new or over an existing one, creating missing folders. `private`: only its owner may read it.
+    """Write a new or existing file, creating missing folders. `private`: only the owner may read it.
 
     Raises:
-        ToolError: read-only, no permission, disk full, a folder with this name, a link in the path; existing content
-            is unchanged.
+        ToolError: the file is read-only, permission is denied, the disk is full, a folder has this name, or a link is
+            in the path; existing content is unchanged.
     """
     temporary = f".{path.name[:100]}.{secrets.token_hex(4)}.tmp"
     try:
@@ -119,18 +119,18 @@ def write_atomic(path: Path, content: bytes, check: Check = lambda: None, *, pri
 
 
 def remove_drafts(folder: Path) -> None:
-    """Delete temporary files that killed processes left in a folder; a lock must keep others from writing there."""
+    """Delete temporary files that killed processes left in a folder; the caller must hold a lock on writing there."""
     for draft in folder.glob(f".*.{'[0-9a-f]' * 8}.tmp"):
         with contextlib.suppress(OSError):
             draft.unlink()
 
 
 def remove_file(path: Path) -> None:
-    """Delete a file, or a link itself.
+    """Delete a file; if the path is a link, delete only the link.
 
     Raises:
         ToolError: a parent folder has become a symbolic link.
-        OSError: it cannot be deleted.
+        OSError: the file cannot be deleted.
     """
     with opened_folder(path.parent) as folder:
         os.unlink(path.name, dir_fd=folder)
@@ -141,7 +141,7 @@ def make_link(path: Path, target: str) -> None:
 
     Raises:
         ToolError: a parent folder has become a symbolic link.
-        OSError: it cannot be created.
+        OSError: the link cannot be created.
     """
     with opened_folder(path.parent) as folder:
         os.symlink(target, path.name, dir_fd=folder)
@@ -152,7 +152,7 @@ def set_mode(path: Path, mode: int) -> None:
 
     Raises:
         ToolError: a parent folder has become a symbolic link.
-        OSError: it does not exist, or is a link.
+        OSError: the file does not exist, or is a link.
     """
     with opened_folder(path.parent) as folder:
         descriptor = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)

@@ -1,6 +1,7 @@
-"""Searches and replaces text: exact, unique, with errors that tell the model how to fix the call. Pure.
+"""Searches and replaces exact, unique text, with errors that tell the model how to fix the call. Pure.
 
-Line endings do not have to match: the search treats all as Unix ones, and the file keeps its own, even mixed ones.
+Line endings do not have to match: the search treats them all as Unix line endings, and the file keeps its own, even if
+they are mixed.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ _MAX_CANDIDATES = 400
 
 
 class Edited(msgspec.Struct, frozen=True):
-    """An edited file and the 1-based lines (`first`, `last`) of the new text of each replacement."""
+    """An edited file, and the 1-based first and last lines of each replacement's new text."""
 
     file: TextFile
     places: tuple[tuple[int, int], ...]
 
 
 def replace_text(file: TextFile, old: str, new: str, replace_all: bool = False) -> Edited:
-    """Replace `old` with `new`; it must occur exactly once unless `replace_all`.
+    """Replace `old`, which must occur exactly once unless `replace_all` is true, with `new`.
 
     If the text is not found, line numbers copied from `read_file` at the start of every line are stripped.
 
     Raises:
-        ToolError: not found (quotes the nearest text), found more than once (lists the lines), nothing to change.
+        ToolError: `old` is not found (quotes the nearest text), is ambiguous (lists the lines), or equals `new`.
     """
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     if old == new:
@@ -112,7 +113,7 @@ def _ambiguous(text: str, starts: list[int]) -> str:
 
 
 def _not_found(text: str, old: str) -> str:
-    """Return the error message, with the text that differs only in whitespace or is most similar, and its lines."""
+    """Return the error message, quoting the lines that differ only in whitespace or are most similar."""
     wanted = [line.strip() for line in split_lines(old)]
     lines = split_lines(text)
     stripped = [line.strip() for line in lines]
@@ -133,7 +134,7 @@ def _not_found(text: str, old: str) -> str:
 
 
 def _most_similar(lines: list[str], wanted: list[str]) -> int | None:
-    """Return the first line of the range most similar to the wanted lines, or None."""
+    """Return the first line of the range that is most similar to the wanted lines, or None if nothing is similar."""
     anchors: dict[int, int] = {}
     exact: dict[str, list[int]] = {}
     for offset, line in enumerate(wanted):

@@ -1,7 +1,7 @@
-"""The project's files open in the editor, and the interface for tools to change them (architecture.md).
+"""The project's files that are open in the editor, and the interface for tools to change them (architecture.md).
 
 Tools work on the text that the user sees: a loaded buffer's text takes precedence over the file. Texts have Unix line
-ends; the editor handles a buffer's encoding and line endings. Without an editor (`NoEditor`) tools use the disk.
+endings; the editor handles a buffer's encoding and line endings. Without an editor (`NoEditor`) tools use the disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codecompanion.wire.requests import Diagnostic
 
 
 class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that is loaded in the editor. `path` is its real path; `buffer` and `tick` identify this state of it.
+    """A file that is loaded in the editor. `path` is its real path; `buffer` and `tick` identify this version of it.
 
     `text` is None if only the state was requested. `locked`: the buffer may not be changed (`modifiable` is off) or
     written (`readonly` is on).
@@ -32,7 +32,7 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """The files open at the last query of the editor. `silent`: it did not answer in time, so the disk is used."""
+    """The files open in the editor at the last query. `silent`: it did not answer in time, so the disk is used."""
 
     files: Mapping[str, OpenFile] = {}
     silent: bool = False
@@ -64,10 +64,10 @@ class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Editor(Protocol):
-    """The editor's operations for tools."""
+    """The editor operations available to tools."""
 
     async def look(self, paths: Sequence[Path] | None) -> Opened:
-        """Return the open files among the paths, with their contents; None = all files with unsaved changes.
+        """Return the open files among the paths, with their contents; for None, return all files with unsaved changes.
 
         Open files without unsaved changes that changed on disk are reloaded first.
         """

@@ -1,4 +1,4 @@
-"""Creates the title and the approval question of a call of a user's own tool, with its arguments unchanged."""
+"""Creates titles and approval questions for calls of user-defined tools, with the arguments unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def title_of(name: str) -> Callable[[dict[str, Any]], str]:
 
 
 def question_of(name: str) -> Callable[[dict[str, Any], ToolContext], ApprovalQuestion]:
-    """Return a function that returns the approval question of a call; "always" covers the tool."""
+    """Return a function that creates the approval question for a call; "always" covers the whole tool."""
     title = title_of(name)
 
     def question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:

@@ -1,4 +1,4 @@
-"""Reads the description of a function and its arguments from a docstring in Google, NumPy or reST style."""
+"""Reads the descriptions of a function and its arguments from a docstring in Google, NumPy or reST style."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read_docstring(docstring: str | None) -> Described:
 
 
 def _section_at(lines: Sequence[str], number: int) -> str:
-    """Return the name of the section that begins on a line: `Args:`, or `Parameters` above a line of dashes."""
+    """Return the name of the section that starts at a line: `Args:`, or `Parameters` above a line of dashes."""
     match = _SECTION.fullmatch(lines[number])
     if match is None:
         return ""

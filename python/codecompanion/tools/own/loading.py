@@ -19,7 +19,7 @@ def load_function(where: str, key: str) -> Callable[..., Any]:
     """Return a function by `module.path:name` or `path/to/file.py:name`. Runs the user's code: call it in a thread.
 
     Raises:
-        ConfigError: it cannot be loaded or is not a function; names the file and line.
+        ConfigError: the function cannot be loaded, or is not a function; the message gives the file and line.
     """
     place, _, name = where.rpartition(":")
     try:

@@ -13,7 +13,7 @@ NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 def lua_tool(name: str, given: OwnToolSettings) -> Tool:
-    """Return the tool; its schema is kept as the user wrote it, and checked when the tool is offered."""
+    """Return a tool that runs in the editor; its schema is kept as the user wrote it, and checked when offered."""
 
     async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         fields = {"arguments": arguments, "root": str(context.root), "chat": context.chat_id}
@@ -32,7 +32,7 @@ def lua_tool(name: str, given: OwnToolSettings) -> Tool:
 
 
 def as_schema(given: Any) -> Any:
-    """Convert a schema from Lua: empty tables become lists or objects, as their position requires."""
+    """Convert a schema from Lua; empty tables become lists or objects, depending on their position."""
     if given is None or given in ({}, []):
         return NO_ARGUMENTS
     return _repaired(given)

@@ -26,7 +26,10 @@ class OwnTools:
         tell: Callable[[str], None],
         failed: Callable[[str], None] = lambda sentence: None,
     ) -> None:
-        """`tell` receives a sentence about a tool that cannot be loaded, `failed` one about a call that failed."""
+        """Create the Lua tools.
+
+        `tell` receives a sentence about each tool that cannot be loaded, `failed` about each call that failed.
+        """
         self._failed = failed
         self._given = {name: one for name, one in sorted(given.items()) if one.settings.enabled}
         self._tell = tell

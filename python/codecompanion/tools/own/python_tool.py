@@ -1,7 +1,7 @@
 """A user's own tool in Python: a plain function, loaded once and run with the user's permissions.
 
-A function that is not `async` runs in a separate thread, so that it blocks nothing else if it never returns; the thread
-cannot be ended, only abandoned. Any exception of a function becomes a result that the model reads.
+A function that is not `async` runs in a separate thread, so that it does not block anything else if it never returns;
+the thread cannot be ended, only abandoned. Any exception that a function raises becomes a result that the model reads.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from codecompanion.tools.own.signature import CONTEXT, CallContext, Signature, r
 from codecompanion.tools.tool import Tool, ToolContext, ToolOutput
 
 MAX_LEFT_BEHIND = 8
-"""Maximum number of timed-out calls of a tool that are still running; after that, the tool is not called again."""
+"""Maximum number of timed-out calls of a tool that may still be running; beyond that, the tool is not called again."""
 _MAX_RESULT_CHARS = 20_000_000
 
 
 def python_tool(name: str, given: OwnToolSettings, failed: Callable[[str], None] = lambda sentence: None) -> Tool:
     """Load the function and return the tool. Runs the user's code: call it in a thread.
 
-    `failed` receives a sentence with key, file and line if a call raises.
+    `failed` receives a sentence with the key, file and line if a call raises an exception.
 
     Raises:
-        ConfigError: it cannot be loaded, or its schema cannot be derived; names the file and line.
+        ConfigError: the function cannot be loaded, or has no derivable schema; the message gives the file and line.
     """
     key = f"interactions.chat.tools.{name}"
     function = load_function(given.python, key)
@@ -126,10 +126,10 @@ class _Raised:
 
 
 def text_of(name: str, result: Any) -> str:
-    """Convert a result for the model: text is unchanged, everything else becomes JSON.
+    """Convert a result for the model; text is unchanged, everything else becomes JSON.
 
     Raises:
-        ToolError: the result is neither text nor JSON, or too long.
+        ToolError: the result is too long, or is neither text nor convertible to JSON.
     """
     if result is None:
         return ""

@@ -26,7 +26,7 @@ _MAX_INLINED = 200
 
 
 class CallContext(msgspec.Struct, frozen=True):
-    """Information about a call for its function: the folder that tools work in, the editor's folder, the chat."""
+    """The context of a call, for its function: the folder that tools work in, the editor's folder and the chat."""
 
     root: Path
     cwd: Path
@@ -34,7 +34,7 @@ class CallContext(msgspec.Struct, frozen=True):
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """A function's description for the model, and the check of a call's arguments."""
+    """The description of a function for the model, with a validator for the arguments of calls."""
 
     description: str
     parameters: dict[str, Any]
@@ -45,7 +45,7 @@ class Signature(msgspec.Struct, frozen=True):
         """Return the arguments converted to the function's types.
 
         Raises:
-            ToolInputInvalid: they do not match; the message says how to correct them.
+            ToolInputInvalid: the arguments do not match; the message says how to correct them.
         """
         try:
             return dict(self.adapter.validate_python(dict(given)))

@@ -1,6 +1,6 @@
 """The sandbox test of `:checkhealth`: runs a command that tries to escape the sandbox, and reports what it reached.
 
-Creates the targets of the attempts and removes them afterwards. Starts a program and waits for it: call it in a thread.
+It creates the targets of the attempts and removes them afterwards. Call it in a thread, because it waits for a program.
 """
 
 from __future__ import annotations

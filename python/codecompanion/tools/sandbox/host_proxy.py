@@ -20,7 +20,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.tools.commands.network import is_of_this_machine
 
 MAX_CONNECTIONS = 128
-"""Maximum number of connections; each uses two of the host's descriptors, often limited to 1,024."""
+"""Maximum number of connections; each uses two of the host's file descriptors, which are often limited to 1,024."""
 MAX_LOOKUPS = 2
 """Maximum number of concurrent lookups: each blocks one of the threads that the whole host shares."""
 MAX_REFUSED = 10
@@ -40,7 +40,7 @@ HOST = regex(r"(?ai)(?:\[[0-9a-f:.]{2,45}\]|(?!-)[a-z0-9._-]{1,253})(?::[1-9]\d{
 class HostProxy:
     """The proxy of one command. `refused` lists the requested hosts that are not in `hosts`.
 
-    `unreachable` lists hosts of `hosts` that did not answer: more access would not help the command.
+    `unreachable` lists the members of `hosts` that did not answer; more access would not help the command reach them.
     """
 
     def __init__(self, hosts: Iterable[str]) -> None:
@@ -54,17 +54,17 @@ class HostProxy:
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """Return the refused hosts in the order of the first attempt."""
+        """Return the refused hosts in the order in which they were first requested."""
         return tuple(self._refused)
 
     @property
     def unreachable(self) -> tuple[str, ...]:
-        """Return the listed hosts that did not answer, in the order of the first attempt."""
+        """Return the listed hosts that did not answer, in the order in which they were first requested."""
         return tuple(self._unreachable)
 
     @property
     def not_proxied(self) -> str:
-        """Return `NO_PROXY` for the command: localhost is the sandbox's own, unless it is listed."""
+        """Return the command's `NO_PROXY` value: localhost is the sandbox's own, unless localhost is a listed host."""
         return "" if any(map(is_of_this_machine, self.hosts)) else "localhost,127.0.0.1,::1"
 
     async def serve(self, listener: socket.socket) -> None:
@@ -128,7 +128,7 @@ class HostProxy:
             to_outside.close()
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        """Connect to the first address of a listed host that answers; None if none is allowed or answers."""
+        """Connect to the first allowed address of a listed host that answers; return None if there is none."""
         bare = host.strip("[]")
         with contextlib.suppress(ValueError):
             ipaddress.ip_address(bare)
@@ -171,7 +171,7 @@ def _without_last_dot(host: str) -> str:
 
 
 def _is_own_or_metadata(address: Address) -> bool:
-    """Return whether an address is this machine's, a metadata service's, or not that of a single machine."""
+    """Return whether an address belongs to this machine or a metadata service, or does not denote a single machine."""
     if why_refused(address) not in ("", PRIVATE):
         return True
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6

@@ -1,4 +1,4 @@
-"""Derives a sandbox's mounts from the workspace: which paths a command can read and write. Changes nothing.
+"""Determines a sandbox's mounts for a workspace, and so the paths that a command can read and write. Changes nothing.
 
 The paths are data (`hidden_paths.toml`). Of two nested paths the deeper one wins: a workspace inside a hidden folder is
 visible (except among keys), a hidden folder inside the workspace is not. Paths listed by the user override both.
@@ -36,10 +36,10 @@ class Mount(msgspec.Struct, frozen=True):
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that decide which files a command reaches.
+    """The settings that determine the files a command can reach.
 
     `private` is a folder for this workspace, outside all other paths; its `tmp` becomes the command's `/tmp`. `hidden`
-    lists the plugin's folders, `write` and `read` the user's paths.
+    lists the plugin's folders; `write` and `read` list the user's paths.
     """
 
     root: Path
@@ -68,7 +68,7 @@ def variables_without_network() -> dict[str, str]:
 
 
 def cache_variables(places: Places, temporary: str, *, overlays: bool) -> dict[str, str]:
-    """Return the variables that move caches below `temporary` if they cannot be written in the home folder.
+    """Return the variables that move caches below `temporary` if the caches in the home folder are not writable.
 
     Without overlays, all `only_caches` move; other caches stay readable for the downloads in them.
     """
@@ -89,7 +89,7 @@ def hidden_places(places: Places) -> list[Path]:
 
 
 def is_hidden(name: str, places: Places) -> bool:
-    """Return whether a path in the table exists and is hidden, itself or by a parent folder."""
+    """Return whether a path named in the table exists and is hidden, either itself or because of a parent folder."""
     hidden = set(hidden_places(places))
     return any(not hidden.isdisjoint((path, *path.parents)) for path in _existing([name], places))
 
@@ -102,7 +102,7 @@ def _hidden_names(places: Places) -> list[Path]:
 
 
 def _links(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the symlinks in the existing ones among the paths, each at its real location."""
+    """Yield the symlinks in those of the paths that exist, each at its real location."""
     for path in filter(os.path.exists, paths):
         here, left = Path("/"), [*reversed(path.parts[1:])]
         for _ in range(_MAX_PARTS):
@@ -133,7 +133,7 @@ def rights_in_root(places: Places) -> Literal["write", "read", ""]:
 
 
 def written_places(places: Places, *, with_mounts: bool = True) -> list[str]:
-    """Return the real paths that a command may write: its workspace and those the user lists.
+    """Return the real paths that a command may write to: its workspace and the paths that the user lists.
 
     Without mounts a subfolder cannot be excluded, so a workspace that contains a hidden path is read-only.
     """
@@ -219,11 +219,11 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def repository_places(root: Path) -> list[tuple[Path, bool]]:
-    """Return (path, whether commands may write there) for each path of the workspace's repository.
+    """Return each path of the workspace's repository, and whether commands may write there.
 
-    A command may commit, but not choose the programs that git runs later. A linked worktree has its repository
-    elsewhere: it counts only if that repository lists this workspace as its worktree, because a `.git` file alone
-    could name any folder.
+    A command may commit, but not choose the programs that git runs later. The repository of a linked worktree is
+    elsewhere: it counts only if that repository lists this workspace as its worktree, because a `.git` file alone could
+    name any folder.
     """
     git = root / ".git"
     if git.is_symlink():
@@ -249,7 +249,7 @@ def repository_places(root: Path) -> list[tuple[Path, bool]]:
 def _submodules(folder: Path) -> list[Path] | None:
     """Return the repositories of submodules; their names may contain slashes, and they may have submodules.
 
-    None if there are too many folders to search.
+    Return None if there are too many folders to search.
     """
     found, left = list[Path](), [folder]
     for _ in range(_MAX_MODULE_FOLDERS):
@@ -307,7 +307,7 @@ def _expanded(name: str, places: Places) -> list[Path]:
 
 
 def _real(paths: Iterable[Path]) -> list[Path]:
-    """Return the real paths of those that exist, without the root of the disk."""
+    """Return the real paths of the paths that exist, except the root folder."""
     found = []
     for path in paths:
         try:

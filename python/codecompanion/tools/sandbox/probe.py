@@ -1,4 +1,4 @@
-"""Tests a kind of sandbox on this system with one command that tries to write and read outside."""
+"""Tests a kind of sandbox on this system by running a command that tries to write and read outside it."""
 
 from __future__ import annotations
 

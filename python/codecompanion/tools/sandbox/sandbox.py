@@ -67,13 +67,13 @@ class Sandbox:
         self._found: Kind | None = None
         self._overlays = False
         self.failures: dict[Kind, str] = {}
-        """Why each tested kind does not work here."""
+        """For each tested kind that does not work here, the reason."""
 
     # ---- selection of the kind
 
     @property
     def kind(self) -> Kind:
-        """Return the kind in use, or "" if none works; the first call tests them, in less than a second."""
+        """Return the kind in use, or "" if none works; the first call tests the kinds in less than a second."""
         if self.settings.mode == "off":
             return ""
         with self._lock:
@@ -171,7 +171,7 @@ class Sandbox:
         return Path(self._environment.get("HOME") or "~").expanduser().resolve()
 
     def _needed(self) -> tuple[Path, ...]:
-        """Return paths that the launcher needs even if hidden: its own folder, and its Python's."""
+        """Return the paths that the launcher needs even if they are hidden: its own folder and its Python's folder."""
         return (
             (_LAUNCHER.parent, Path(sys.base_prefix)) if str(Path(sys.base_prefix)) != "/usr" else (_LAUNCHER.parent,)
         )
@@ -230,7 +230,7 @@ class Sandbox:
 
 
 def _without_libraries(environment: Mapping[str, str], root: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the launcher's environment, and the variables that select the command's libraries.
+    """Split the environment into the launcher's variables and those that select the command's libraries.
 
     The launcher and bubblewrap start in the workspace outside the sandbox, and must not load libraries from there.
     """
@@ -281,7 +281,10 @@ def _inner_mounts(mounts: Sequence[mount_plan.Mount], private: Path) -> list[tup
 def _bubblewrap(
     program: str, mounts: Sequence[mount_plan.Mount], private: Path, cwd: Path, *, network: bool, prepares: bool
 ) -> tuple[str, ...]:
-    """Return the bubblewrap part of the command line. `prepares`: the launcher inside mounts cache copies first."""
+    """Return the bubblewrap part of the command line.
+
+    `prepares`: the launcher first mounts cache copies inside the sandbox.
+    """
     found = [
         program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
         *(() if network else ("--unshare-net",)),

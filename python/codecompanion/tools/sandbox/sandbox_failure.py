@@ -11,14 +11,14 @@ from codecompanion.formats.regex import regex
 
 Trouble = Literal["", "network", "outside", "unsure"]
 LOOKED_AT_CHARS = 8_000
-"""Number of characters to search at the end of the output, where the cause of a failure usually is."""
+"""Number of characters at the end of the output to search for the cause of a failure, which is usually there."""
 
 MAX_HOSTS = 10
 _PATH = regex(r"(?<![\w/.:])(/[^\s'’\":,]{1,1000})")
 
 
 def trouble_of(output: str) -> tuple[Trouble, str]:
-    """Return the likely sandbox cause of a failed command, and the words in its output that match the table."""
+    """Return the likely reason that the sandbox made a command fail, and the words in its output that show this."""
     table, end = package_table("tools/sandbox/trouble.toml"), output[-LOOKED_AT_CHARS:].lower()
     kinds: tuple[Trouble, ...] = ("outside", "network", "unsure")
     found = ((kind, word) for kind in kinds for word in table[kind] if _whole(word).search(end))

@@ -1,4 +1,4 @@
-"""Loads the grammars: packages from PyPI, imported when the first file of their language is parsed.
+"""Loads the grammars, which are PyPI packages imported when the first file of their language is parsed.
 
 A grammar that is not installed, or does not match the installed tree-sitter, counts as missing: its files are not
 parsed, and the log gets one entry.
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Grammar(msgspec.Struct, frozen=True):
-    """A loaded grammar: `tags` finds definitions and imports, `names` the uses of names (None: no such query)."""
+    """A loaded grammar: `tags` finds definitions and imports, `names` finds uses of names (None without a query)."""
 
     language: Language
     tags: Query

@@ -1,6 +1,6 @@
-"""Detects the language of a file: by its name, else by its first line.
+"""Detects the language of a file by its name or, failing that, its first line.
 
-The table is data (`languages.toml`): a language is listed if there is a grammar package for it.
+The table is data (`languages.toml`); a language is listed if there is a grammar package for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INTERPRETER = regex(rb"^#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-\S+[ \t]+)*(?:\S*/)?)?
 
 
 class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How files of a language are recognised, and the options for reading them besides the query."""
+    """The criteria for recognising files of a language, and the options for parsing them in addition to the query."""
 
     extensions: tuple[str, ...]
     filenames: tuple[str, ...]
@@ -34,14 +34,14 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def languages() -> dict[str, Language]:
-    """Return name → language."""
+    """Return the languages by name."""
     return typed.convert(package_table("workspace/syntax/languages.toml"), dict[str, Language])
 
 
 def language_of(path: str, head: bytes = b"") -> str:
-    """Return the language of a file, "" = unknown.
+    """Return the language of a file, or "" if it is unknown.
 
-    `head`: its first bytes, for files without an extension and for headers, which C and C++ share.
+    `head`: the file's first bytes, for files without an extension and for headers, which may be C or C++.
     """
     by_extension, by_filename, by_shebang = _tables()
     name = path.rpartition("/")[2]

@@ -71,7 +71,10 @@ class _Lines:
         return not self.lines[point.row][: point.column].strip()
 
     def signature(self, node: Node, end: int) -> str:
-        """Return a definition up to its body (byte `end`; 0 = no body, use the first line) on one line, truncated."""
+        """Return a definition up to its body, on one line and truncated.
+
+        The body starts at byte `end`; 0 means that there is no body, so the first line is used.
+        """
         begin, column = node.start_byte, node.start_point.column
         if column <= _MAX_PREFIX_BYTES and _ONLY_WORDS.fullmatch(self.source, begin - column, begin):
             begin -= column  # `export default`, `public static`
@@ -84,7 +87,7 @@ class _Lines:
 
 
 def parse(text: str, language: str) -> ParsedFile:
-    """Return the text parsed by the language's grammar; without a grammar, only the language is known."""
+    """Return the text parsed with the language's grammar; without a grammar, the result contains only the language."""
     grammar = load_grammar(language) if language else None
     if grammar is None:
         return ParsedFile(language=language)
@@ -101,10 +104,11 @@ def parse(text: str, language: str) -> ParsedFile:
 
 
 def _is_too_deep(root: Node) -> bool:
-    """Return whether queries would take seconds or minutes: their cost is nodes times depth, or times siblings.
+    """Return whether queries would take seconds or minutes; their cost is nodes times depth, or nodes times siblings.
 
-    Ten thousand open brackets are enough; brackets that are never closed are siblings in one error node. A sample of
-    the nodes is enough to tell. A running query cannot be stopped (the progress callback of tree-sitter 0.26 crashes).
+    Ten thousand open brackets are enough for that; brackets that are never closed are siblings in one error node. A
+    sample of the nodes suffices to detect this. A running query cannot be stopped (the progress callback of tree-sitter
+    0.26 crashes).
     """
     count = root.descendant_count
     if count < _FEW_NODES:
@@ -221,7 +225,7 @@ def _imports(
 def _references(
     grammar: Grammar, root: Node, lines: _Lines, entry: Language, named_at: set[int]
 ) -> Iterator[Reference]:
-    """Yield every used name, except the file's own locals and names without meaning."""
+    """Yield every name used, except the file's own locals and names without meaning."""
     if grammar.names is None:
         return
     from tree_sitter import QueryCursor

@@ -1,4 +1,4 @@
-"""Drops rights of this process permanently: capabilities, system calls, files, resources. Linux, standard library only.
+"""Permanently drops rights of this process: capabilities, system calls, files and resources. Linux, stdlib only.
 
 `launcher.py` calls these functions just before the command starts, so this module imports nothing from the package.
 Every function raises `OSError` if the system refuses. Sources: man 2 prctl, capset, seccomp; kernel documentation
@@ -22,7 +22,7 @@ _CAPSET_VERSION = 0x20080522
 _CAPSET_CALL = {"x86_64": 126, "aarch64": 91}
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _CLONE_NEW = 0x7E020080
-"""The flags CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME together."""
+"""Combination of the flags CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME."""
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 _FS_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
@@ -44,7 +44,7 @@ def prctl(option: int, value: int, third: int = 0) -> int:
 
 
 def system_call(number: int, *arguments: object) -> int:
-    """Call the kernel by number."""
+    """Make the system call with this number and return its result."""
     _libc.syscall.restype = ctypes.c_long
     return check(_libc.syscall(ctypes.c_long(number), *arguments))
 
@@ -86,7 +86,7 @@ _NUMBER, _MACHINE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
 
 
 def seccomp_program(machine: str, families: tuple[int, ...]) -> bytes:
-    """Return the seccomp filter for a machine; it lets a command open sockets of these families only."""
+    """Return the seccomp filter for a machine type; it lets a command open sockets only of these families."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "syscalls.json"), "rb") as file:
         table = json.load(file)
     ours = table["machines"][machine]

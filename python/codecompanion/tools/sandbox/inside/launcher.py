@@ -1,13 +1,13 @@
-"""Runs one command in a sandbox: `python -I -S launcher.py DESCRIPTOR COMMAND…`. Linux, standard library only.
+"""Runs one command in a sandbox: `python -I -S launcher.py DESCRIPTOR COMMAND…`. Linux and standard library only.
 
-DESCRIPTOR is an open file with the plan, JSON written by `tools/sandbox/sandbox.py`. `kind` selects the work:
-"namespaces" builds the sandbox here, "bubblewrap" starts inside one that exists, "landlock" restricts the command
-itself without namespaces.
+DESCRIPTOR is an open file that contains the plan as JSON, written by `tools/sandbox/sandbox.py`. `kind` selects the
+work: "namespaces" builds the sandbox here, "bubblewrap" starts inside an existing sandbox, "landlock" restricts the
+command itself without namespaces.
 
 In all three cases this process remains the parent of everything that the command starts (process 1 of a process
 namespace, or a subreaper) and ends all of it. `control` is a pipe from the host: any byte asks the processes to end;
-end-of-file means that the host has exited. `status` is a pipe to the host: a blank as soon as the launcher runs, and
-one JSON object at the end.
+end-of-file means that the host has exited. `status` is a pipe to the host: the launcher writes a blank as soon as it
+runs, and one JSON object at the end.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ else:
     import confinement
 
 GRACE_S = 0.4
-"""Seconds that processes have to end after SIGTERM; shorter than the host's wait (`tools/process.py`)."""
+"""Seconds that processes are given to end after SIGTERM; shorter than the host's wait (`tools/process.py`)."""
 LEFT_S = 0.5
-"""Seconds that background processes have to end after the command has ended."""
+"""Seconds that background processes are given to end after the command has ended."""
 WATCH_S = 0.2
 """Seconds between two measurements of memory and process count."""
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
@@ -76,7 +76,7 @@ def _write(path: str, text: str) -> None:
 
 
 def enter_namespaces(network: bool) -> None:
-    """Leave the host's namespaces; the next child becomes process 1."""
+    """Leave the host's namespaces; the next child becomes process 1 of the new process namespace."""
     user, group = os.geteuid(), os.getegid()
     flags = _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWIPC | _CLONE_NEWUTS | _CLONE_NEWCGROUP
     confinement.check(confinement.libc().unshare(flags if network else flags | _CLONE_NEWNET))
@@ -161,9 +161,9 @@ def _make_proc(proc: str, processes: int) -> None:
 
 
 def _guard_proc(proc: str, processes: int) -> None:
-    """Limit the number of processes, and make kernel settings read-only, which root could change even in the sandbox.
+    """Limit the number of processes; make kernel settings read-only, because root could change them in the sandbox.
 
-    Since 6.14 Linux has a process limit per PID namespace; the resource limit does not apply to root.
+    Since version 6.14, Linux has a process limit per PID namespace; the resource limit does not apply to root.
     """
     with contextlib.suppress(OSError, ValueError):
         if _version() >= (6, 14):
@@ -209,7 +209,7 @@ def open_proxy(descriptor: int) -> None:
 
 
 def _confine(plan: Plan) -> None:
-    """Drop the command's rights; this process becomes the command."""
+    """Drop rights according to the plan and replace this process with the command."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     landlock = plan["kind"] == "landlock"
@@ -246,7 +246,7 @@ def _start(plan: Plan, command: list[str]) -> tuple[int, int]:
 
 
 class Family:
-    """All descendants of this process. `all_of_them`: this is process 1 of a private process namespace."""
+    """All descendants of this process. `all_of_them`: this process is process 1 of a private process namespace."""
 
     def __init__(self, all_of_them: bool) -> None:
         self.all_of_them = all_of_them
@@ -289,7 +289,7 @@ class Family:
         return found
 
     def excess(self, plan: Plan) -> str:
-        """Return which limit the processes exceed in total; "" means none."""
+        """Return the limit that the processes together exceed, or "" if none."""
         members = self.members()
         if len(members) > plan["processes"]:
             return "processes"
@@ -302,7 +302,7 @@ class Family:
 
 
 def _shared_bytes() -> int:
-    """Return the size of the machine's shared memory, part of which belongs to no process (`memfd`, tmpfs)."""
+    """Return the size of the machine's shared memory in bytes; part of it belongs to no process (`memfd`, tmpfs)."""
     with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo", "rb") as file:
         return int(file.read().split(b"Shmem:")[1].split()[0]) * 1024
     return 0
