@@ -42,6 +42,24 @@ async def test_a_server_of_the_users_own_counts_the_prompt(
     assert count == count_tokens(sent[0].json) == outcome.finished.usage.prompt_tokens
 
 
+@pytest.mark.parametrize(
+    ("path", "pages"), [(LLAMA_CPP, {"/props": PROPS, "/v1/models": MODELS}), (VLLM, {"/v1/models": MODELS})]
+)
+async def test_a_recognised_server_counts_too(make_adapter: MakeAdapter, path: str, pages: dict[str, Any]) -> None:
+    """An `openai_compatible` entry for a server on this machine does not have to name the server."""
+    if path == LLAMA_CPP:
+        pages = {**pages, "/v1/models": {"object": "list", "data": [{"id": "test-model", "owned_by": "llamacpp"}]}}
+    async with ChatServer(counts=path, pages=pages) as server:
+        adapter = make_adapter(server.url)
+        assert not adapter.counts_tokens("test-model")
+        await adapter.know_server("test-model")
+        assert adapter.counts_tokens("test-model")
+        asked = request(user("Is it going to rain?"))
+        count = await adapter.count_tokens(asked)
+        outcome = await collect(adapter, asked)
+    assert count == outcome.finished.usage.prompt_tokens
+
+
 async def test_a_server_that_does_not_count_is_asked_once(make_adapter: MakeAdapter) -> None:
     """An older llama.cpp, koboldcpp; after a restart it may be another one."""
     async with ChatServer(pages={"/props": PROPS}) as server:

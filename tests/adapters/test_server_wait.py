@@ -18,6 +18,7 @@ from codecompanion.model.messages import ImagePart, Message
 from tests.adapters.conftest import MakeAdapter, collect, request
 from tests.providers.anthropic.server import AnthropicServer
 from tests.providers.chat.answers import counted
+from tests.providers.chat.counting import LLAMA_CPP
 from tests.providers.chat.server import ChatServer
 from tests.providers.loopback.answers import json_answer
 
@@ -105,6 +106,28 @@ async def test_a_count_waits_for_a_server_that_starts_late_where_that_is_shown(i
             await server.close()
     assert [look.waiting for look in looks] == [f"no server at 127.0.0.1:{port} yet"] * (9 if is_shown else 0)
     assert len(waits) == (9 if is_shown else 0)
+
+
+async def test_a_count_also_waits_until_the_server_names_the_model(make_adapter: MakeAdapter) -> None:
+    """An entry without a model reads the list of models first, which a server that is not running cannot send."""
+    pages = {"/props": {"default_generation_settings": {"n_ctx": 8192}, "total_slots": 1, "build_info": "b9000"}}
+    server, port = ChatServer(counts=LLAMA_CPP, pages=pages), free_port()
+    waits, looks = list[float](), list[RetryScheduled]()
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            await server.start(port)
+
+    entry = {**LOCAL, "limits_path": "/props", "chat_path": "/v1/chat/completions", "models_path": "/v1/models"}
+    adapter = make_adapter(f"http://127.0.0.1:{port}", sleep=sleep, model="", **entry)
+    with pytest.raises(NetworkFailed):
+        await adapter.count_tokens(request(model=""))
+    try:
+        assert await adapter.count_tokens(request(model=""), looks.append) > 0
+    finally:
+        await server.close()
+    assert [look.waiting for look in looks] == [f"no server at 127.0.0.1:{port} yet"] * 3
 
 
 async def test_a_server_that_never_starts_is_reported_with_its_command(make_adapter: MakeAdapter) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from codecompanion.adapters.base import ChatRequest, CompactionDone
+from codecompanion.adapters.base import AdapterSettings, ChatRequest, CompactionDone
 from codecompanion.adapters.errors.error_map import Endpoint
 from codecompanion.adapters.reply_decoder import ReplyDecoder
 from codecompanion.adapters.request_gate import RequestGate
@@ -108,6 +108,9 @@ class WireFormat(ABC):
     @abstractmethod
     def read_models(self, body: bytes) -> list[str]:
         """Return the model names in a list, and remember its facts about the models."""
+
+    def use_recognised_server(self, settings: AdapterSettings) -> None:  # noqa: B027
+        """Adopt the settings of a server that was recognised after the adapter had been created."""
 
     def forget_models(self) -> None:  # noqa: B027
         """Forget the list of models, because another server answers at the address."""

@@ -7,7 +7,7 @@ Temporary errors are retried as for a reply, and wire formats learn from refusal
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from codecompanion import errors
@@ -50,6 +50,25 @@ async def count_tokens(connection: Connection, request: ChatRequest, on_wait: On
     if count is None:
         raise errors.MalformedReply(endpoint.say("the answer contains no token count."))
     return count
+
+
+async def first_model(connection: Connection, first: Callable[[], Awaitable[str]], on_wait: OnWait | None) -> str:
+    """Return the model that `first` finds in the endpoint's list; with `on_wait`, wait until the server lists it.
+
+    Raises:
+        AdapterError: the endpoint lists no model, or the wait was too long.
+    """
+    server, limit = ServerWait(connection.settings), connection.settings.timeout_s
+    deadline = connection.clock() + limit if limit else math.inf
+    while True:
+        try:
+            return await first()
+        except errors.AdapterError as error:
+            look = server.next_look(error, 1, deadline - connection.clock())
+            if on_wait is None or look is None:
+                raise
+            on_wait(look)
+        await connection.sleep(server.look_every_s)
 
 
 async def _ask(

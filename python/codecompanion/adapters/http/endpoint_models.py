@@ -150,6 +150,7 @@ class EndpointModels:
             self._connection.settings = msgspec.structs.replace(
                 settings, local_server=True, limits_path=path, models_path=listing
             )
+            self._wire.use_recognised_server(self._connection.settings)
             self._take_server()
             await self.server.ask(self.default)
 

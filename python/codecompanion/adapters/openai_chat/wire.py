@@ -32,9 +32,9 @@ from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 
 PATH = "/chat/completions"
-_COUNTS = {"/props": (PATH, f"{PATH}/input_tokens"), "/v1/models": (f"/v1{PATH}", "/tokenize")}
-"""Path where a local server reports its context window → (suffix of the path of its replies, replacement that counts a
-prompt), for llama.cpp (`tools/server`) and vLLM (`entrypoints/serve/tokenize`).
+_LLAMA_CPP_REPORT, _VLLM_REPORT = "/props", "/v1/models"
+"""Paths where llama.cpp (`tools/server`) and vLLM (`entrypoints/serve/tokenize`) report their context windows. Both
+servers count prompts.
 """
 LLAMA_CPP = "llamacpp"
 """The `owned_by` in llama.cpp's list of models; only this server is asked to report prompt progress."""
@@ -130,6 +130,10 @@ class OpenAIChat(WireFormat):
         self._owners.update(read_model_owners(body))
         return read_model_names(body)
 
+    def use_recognised_server(self, settings: AdapterSettings) -> None:
+        """Count prompts as the recognised server does."""
+        self._count_path = _count_path(settings, self._path)
+
     def forget_models(self) -> None:
         """Forget the list of models, because another server answers at the address."""
         self._limits.clear()
@@ -168,6 +172,16 @@ class OpenAIChat(WireFormat):
 
 
 def _count_path(settings: AdapterSettings, path: str) -> str:
-    """Return the path where the user's own server counts the tokens of a prompt, or "" if it cannot."""
-    end, counts = _COUNTS.get(settings.limits_path, ("", ""))
-    return path.removesuffix(end) + counts if end and path.endswith(end) and is_own_server(settings) else ""
+    """Return the path or URL where the user's own server counts the tokens of a prompt, or "" if it cannot.
+
+    `limits_path` is a URL if the server was recognised.
+    """
+    if not is_own_server(settings):
+        return ""
+    if settings.limits_path.endswith(_LLAMA_CPP_REPORT) and path.endswith(PATH):
+        return f"{path}/input_tokens"
+    if settings.limits_path == _VLLM_REPORT:
+        return f"{path.removesuffix(f'/v1{PATH}')}/tokenize" if path.endswith(f"/v1{PATH}") else ""
+    if settings.limits_path.endswith(_VLLM_REPORT):
+        return f"{settings.limits_path.removesuffix(_VLLM_REPORT)}/tokenize"
+    return ""
