@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from bench import REPO
 from bench.plugins import Driven, Peer
 from codecompanion.counting.calibration import Calibration
 from codecompanion.counting.tokens import MessageCounter
-from codecompanion.model.history import CompactionFailed, LogEvent, UsageReported, ViewChanged
+from codecompanion.model.history import CompactionFailed, EventPayload, LogEvent, UsageReported, ViewChanged
 from codecompanion.model.view import with_messages
 from codecompanion.session.accounts.meter import ContextMeter
 from codecompanion.session.accounts.reported_steps import ReportedStep, reported_steps
@@ -126,10 +127,19 @@ def ours(policy: str, window: int, server: LlamaServer, root: Path) -> Played:
         )
         told = play(policy, server, tap, lambda text: _say(chat, text))
         payloads = [event.payload for event in chat.log()]
-        changes = [one.kind for one in payloads if isinstance(one, ViewChanged)]
-        failed = sum(isinstance(one, CompactionFailed) for one in payloads)
-        count = f"{changes.count('compacted')}, {failed} failed, {changes.count('edited')} edits"
-        return Played(window=window, compactions=count, new_text=new_text_error(chat.log()), **told)
+        return Played(window=window, compactions=compactions(payloads), new_text=new_text_error(chat.log()), **told)
+
+
+def compactions(payloads: Sequence[EventPayload]) -> str:
+    """Return the number of compactions by the writer of the summary, with their longest time, failures and edits."""
+    changes = [payload for payload in payloads if isinstance(payload, ViewChanged)]
+    done = [change.report for change in changes if change.kind == "compacted"]
+    by = Counter(report.summariser or "code" for report in done)
+    written = ", ".join(f"{number} by {name}" for name, number in by.items()) or "0"
+    longest = max((report.duration_ms for report in done), default=0) / 1000
+    failed = sum(isinstance(payload, CompactionFailed) for payload in payloads)
+    edits = sum(change.kind == "edited" for change in changes)
+    return f"{written}, ≤ {longest:.1f} s; {failed} failed; {edits} edits"
 
 
 def new_text_error(events: Sequence[LogEvent]) -> str:
