@@ -137,7 +137,7 @@ def fit(repositories: Sequence[Sequence[Answered]], start: Mapping[str, float]) 
 
 
 def main() -> None:
-    """Fit, and print the results."""
+    """Fit the weights and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("repositories", nargs="+", type=Path)
     parser.add_argument("--limit", type=int, default=300, help="questions of each repository, the last ones")

@@ -1,4 +1,4 @@
-"""Histories to measure with, and stored chats built from them."""
+"""Message histories for measurements, and stored chats built from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codecompanion.store.opening import open_store
 
 
 def messages(number: int, chars: int = 600) -> list[Message]:
-    """Return a history of `number` messages: turns of user, call, result, answer."""
+    """Return a history of `number` messages in turns of question, tool call, tool result and answer."""
     counter, made = MessageCounter(), list[Message]()
     for index in range(number):
         cycle, kind = index // 4 + 1, index % 4
@@ -37,12 +37,12 @@ def messages(number: int, chars: int = 600) -> list[Message]:
 
 
 def store_chat(root: Path, history: list[Message], chat: str = "be0c4000be0c4000be0c4000") -> str:
-    """Write a chat into the data folder Neovim will use below `root`; return its id."""
+    """Write a chat into the data folder that Neovim will use below `root`; return its id."""
     return store_messages(root / "data" / "nvim" / "codecompanion", history, chat)
 
 
 def store_messages(folder: Path, history: list[Message], chat: str, *then: Any) -> str:
-    """Write a chat into a data folder, and the payloads after it; return its id."""
+    """Write a chat, followed by the payloads in `then`, into a data folder; return its id."""
     store = open_store(folder)
     payloads: list[Any] = [
         ChatCreated(adapter="bench", model="test-model", policy="codecompanion", cwd=""),

@@ -1,4 +1,4 @@
-"""A project that moves from commit to commit with its index, without a checkout: the input of `CodeSearcher` here."""
+"""A project and its index, moved from commit to commit without a checkout: the input of `CodeSearcher` in the bench."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHOICE = Choice()
 
 
 class IndexedHistory:
-    """The state of one commit. `move_to` updates the index to another one; only changed files are parsed again."""
+    """The project at one commit. `move_to` updates the index to another commit, parsing only changed files again."""
 
     def __init__(self, git: GitDirectory, folder: Path, *, with_history: bool = True) -> None:
         self.git, self.root = git, folder
@@ -34,7 +34,7 @@ class IndexedHistory:
         self._with_history = with_history
 
     def move_to(self, commit: str) -> None:
-        """Index the state of a commit."""
+        """Index the project at a commit."""
         tree = {path: blob for path, blob in self.git.tree(commit).items() if belongs(path, _CHOICE)}
         changed = [path for path, blob in tree.items() if self._tree.get(path) != blob]
         self._writer.remove(path for path in self._tree if path not in tree)
@@ -59,7 +59,7 @@ class IndexedHistory:
         self._texts.clear()
 
     def paths(self) -> Sequence[str]:
-        """Return the files of the state."""
+        """Return the paths of the files at this commit."""
         return tuple(self._tree)
 
     def blob_of(self, path: str) -> str:
@@ -67,7 +67,7 @@ class IndexedHistory:
         return self._tree[path]
 
     def chunks(self) -> Iterator[CodeChunk]:
-        """Yield the chunks of every file of the state."""
+        """Yield the chunks of every file at this commit."""
         for chunks in self._chunks.values():
             yield from chunks
 
@@ -84,20 +84,20 @@ class IndexedHistory:
         return ()
 
     def files_with(self, words: Collection[str], paths: Sequence[str]) -> list[str]:
-        """Return those of the files that contain one of the words."""
+        """Return the given files that contain at least one of the words."""
         return [path for path in paths if any(word in (self.read(path) or "").lower() for word in words)]
 
     def head(self) -> str:
-        """Return the commit, "" to leave out the history."""
+        """Return the commit, or "" when the history is left out."""
         return self._commit if self._with_history else ""
 
     def commits(self) -> Sequence[Commit]:
-        """Return the commits before this state."""
+        """Return this commit and those before it."""
         log = ("log", f"--max-count={MAX_COMMITS}", "--no-merges", "--no-renames", "--diff-filter=AMR", "--name-only")
         return parse_log(self.git.run(*log, "-z", "--format=\x01%ct %s", self._commit))
 
     def edits(self) -> Sequence[git_edits.Edits]:
-        """Return the lines that the commits before this state changed."""
+        """Return the lines changed by this commit and those before it."""
         log = (*git_edits.EDITS_LOG, f"--max-count={git_edits.MAX_COMMITS}", self._commit)
         return git_edits.parse_edits(self.git.run(*log))
 

@@ -1,4 +1,4 @@
-"""The cost of using a long chat: redrawing it, typing, moving, crossing into the transcript, the list."""
+"""Measures the cost of using a long chat: redrawing, typing, moving, crossing into the transcript, listing chats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ vim.api.nvim_set_decoration_provider(ns, { on_end = function()
   pressed = nil
 end })
 """
-"""Measures from a key to the end of the redraw that shows its effect, autocommands included."""
+"""Measures the time from a key press to the end of the redraw that shows its effect, autocommands included."""
 
 CROSS = """
 local chat, guard = require("codecompanion.chat").current(), require("codecompanion.chat.life.transcript_guard")
@@ -47,7 +47,7 @@ IS_LIST = "vim.bo.filetype == 'codecompanion_resume'"
 
 
 def redrawing(side: Side, size: int, room: Room) -> Samples:
-    """`:e` in a long chat: how long it blocks, the newest message painted, everything drawn, longest stall."""
+    """Run `:e` in a long chat: time blocked, times to paint the newest message and the whole chat, longest stall."""
     taken: dict[str, list[float]] = {key: [] for key in ("blocked", "paint", "whole", "stall")}
     root, newest = room.fresh("redraw"), room.history(size)[-1].text[:20]
     chat = room.chat(side, root, size)
@@ -67,7 +67,7 @@ def redrawing(side: Side, size: int, room: Room) -> Samples:
 
 
 def using(side: Side, size: int, room: Room) -> Samples:
-    """Typing in the input of a long chat, j and k in its transcript, and crossing between the two."""
+    """Measure typing in the input of a long chat, pressing j and k in its transcript, and crossing between the two."""
     root, repeat = room.fresh("keys"), 1 if room.quick else 3
     chat = room.chat(side, root, size)
     with served() as server, side.start(root, server.url) as driven:
@@ -86,7 +86,7 @@ def using(side: Side, size: int, room: Room) -> Samples:
 
 
 def pressed(nvim: Nvim, keys: str) -> list[float]:
-    """Press keys one by one; return the time of each that changed the screen."""
+    """Press keys one by one; return how long each key that changed the screen took, in ms."""
     nvim.lua("_G.bench_keys = {}")
     for key in keys:
         nvim.feed(key)
@@ -96,7 +96,7 @@ def pressed(nvim: Nvim, keys: str) -> list[float]:
 
 
 def listing(side: Side, size: int, room: Room) -> Samples:
-    """The list of stored chats: until it is on the screen, and the longest stall."""
+    """Open the list of stored chats; measure the time until it is on the screen, and the longest stall."""
     shown, stalls = [], []
 
     def store() -> Path:

@@ -1,4 +1,4 @@
-"""Every measurement of `bench.editor`, in the order they are reported."""
+"""Every measurement of `bench.editor`, in reporting order."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ from codecompanion.session.gather.index_search import IndexSearch
 
 _SETTLED_NS = 10**9
 TIMEOUT_S = 120.0
-"""No gatherer times out, so that the results do not depend on the machine's load."""
+"""Long enough that no gatherer times out, so that the results do not depend on the machine's load."""
 
 
 class CheckedOut:
-    """A clone without later commits in its history; call `move_to` first."""
+    """A clone whose history ends at the current commit; call `move_to` first."""
 
     index: ProjectIndex
 
@@ -38,7 +38,7 @@ class CheckedOut:
         searcher.HISTORY_CHECKED_EVERY_S = -1.0  # the state changes with each question
 
     async def move_to(self, commit: str) -> None:
-        """Check a commit out and update the index to its files."""
+        """Check out a commit and update the index to its files."""
         command = ("git", "-C", str(self.root), "checkout", "-qf", "--detach", commit)
         await asyncio.to_thread(subprocess.run, command, check=True)
         self.index = ProjectIndex(self.root, self._cache)
@@ -49,5 +49,5 @@ class CheckedOut:
         return self.index.read_text(path)
 
     async def gather(self, ask: Ask) -> Gathered:
-        """Return the code that a chat gathers."""
+        """Return the code that a chat would gather."""
         return await gather(ask, Means(self._context, time.monotonic, IndexSearch(self.index)))

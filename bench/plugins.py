@@ -1,11 +1,11 @@
 """The two plugins to compare, with one interface: start an editor, store a chat, open it, ask, wait.
 
-A measurement is written once, for `Side` and `Driven`, and taken of both. The differences are here: each plugin's
-configuration, its few Lua driver functions, the place of its chats. codecompanion.nvim stores none; a file of the
-messages replaces the history extension that its users install.
+A measurement is written once, for `Side` and `Driven`, and taken for both plugins. The differences are here: each
+plugin's configuration, its few Lua driver functions and the location of its chats. codecompanion.nvim does not store
+chats; a file with the messages replaces the history extension that its users install.
 
 It keeps no history on disk and counts no tokens with a vocabulary: the comparison covers only effects that users
-notice. The project contains no part of it.
+notice. This project contains no part of it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ PROBE = (Path(__file__).parent / "probe.lua").read_text(encoding="utf-8")
 WINDOW = 100_000_000
 """Large enough that no edit or compaction happens during another measurement."""
 WARM_S = 1.5
-"""After a chat has opened, our host imports its transport; only the cold start is measured before that."""
+"""Time in which our host imports its transport after a chat has opened; only the cold start is measured before that."""
 LONG_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One question: how long the call blocked the editor, and when its first token was drawn."""
+    """The timing of a question: how long the call blocked the editor, and when its first token was drawn."""
 
     blocked_ms: float
     first_token_ms: float
@@ -51,14 +51,14 @@ class Driven:
     side: Side
 
     def open(self, chat: str = "") -> int:
-        """Open a new chat or a stored one, wait until it is ready and warm; return its buffer."""
+        """Open a new or stored chat and wait until it is ready and warm; return its buffer."""
         self.nvim.lua("local id = ... if id == '' then bench.open() else bench.resume(id) end", chat)
         self.nvim.wait_lua("return bench.ready()", timeout=LONG_S)
         time.sleep(WARM_S if self.side.has_host else 0.2)
         return int(self.nvim.lua("return vim.api.nvim_get_current_buf()"))
 
     def ask(self, text: str, *, wait: bool = True) -> Sent:
-        """Send a question and wait for its first token, then, if wanted, until the turn is over."""
+        """Send a question and wait for its first token and, with `wait`, until the turn is over."""
         self.nvim.notify_lua("bench.ask(...)", text, f"{next(NUMBERS):06}")
         drawn = self.drawn()
         sent, blocked = self.nvim.lua("return { bench.sent_at, bench.blocked }")
@@ -67,7 +67,7 @@ class Driven:
         return Sent(blocked, drawn - sent)
 
     def drawn(self, timeout: float = LONG_S) -> float:
-        """Wait until the watched text is drawn; return when, in ms of the editor's clock."""
+        """Wait until the watched text is drawn; return the time it was drawn, in ms of the editor's clock."""
         return float(self.nvim.wait_lua("return bench.drawn_at", timeout=timeout))
 
     def idle(self) -> None:
@@ -79,11 +79,11 @@ class Driven:
         return float(self.nvim.lua("return bench.longest_stall()"))
 
     def host_pid(self) -> int:
-        """Return the process id of our Python host, 0 = none."""
+        """Return the process id of our Python host, or 0 if there is none."""
         return int(self.nvim.lua("return bench.host and bench.host() or 0"))
 
     def cpu_ms(self) -> float:
-        """Return the CPU time so far of Neovim, and of every program it started that is still tracked."""
+        """Return the CPU time used so far by Neovim and its descendants that are still running."""
         return sum(_cpu_ms(pid) for pid in _family(self.nvim.pid))
 
     def memory_mb(self) -> float:
@@ -99,13 +99,13 @@ class Side(Protocol):
 
     @property
     def setup_lua(self) -> str:
-        """Return Lua that puts the plugin on the runtimepath, loads its plugin/ files, and leaves `options`."""
+        """Return Lua that puts the plugin on the runtimepath, loads its plugin/ files, and defines `options`."""
 
     def start(self, root: Path, url: str, options: Mapping[str, Any] | None = None) -> Any:
         """Start an editor; `options` are those of `interactions.chat.opts`."""
 
     def store(self, root: Path, history: Sequence[Message]) -> str:
-        """Write a chat where `Driven.open` finds it; return the argument that opens it."""
+        """Write a chat to the place where `Driven.open` looks for it; return the argument that opens it."""
 
     def call_arguments(self, path: str) -> str:
         """Return the arguments of get_diagnostics for a file."""
@@ -164,7 +164,7 @@ class Ours:
 
     @property
     def setup_lua(self) -> str:
-        """Return Lua that loads the plugin as its user's init file does."""
+        """Return Lua that loads the plugin as a user's init file does."""
         return f"vim.opt.runtimepath:prepend('{REPO}')\nvim.cmd.source('{REPO}/plugin/codecompanion.lua')\n"
 
     @contextmanager
@@ -181,11 +181,11 @@ class Ours:
         return store_chat(root, list(history))
 
     def call_arguments(self, path: str) -> str:
-        """Return a window that is smaller than the chat."""
+        """Return the arguments of get_diagnostics for a file."""
         return json.dumps({"path": path})
 
     def always_compact(self, tokens: int) -> dict[str, Any]:
-        """Return a window that the chat is larger than."""
+        """Return options with a context window that the chat exceeds."""
         return {"window": tokens, "context_management": {"editing": {"trigger": False}}}
 
 
@@ -210,7 +210,7 @@ end
 
 @dataclass(frozen=True)
 class Peer:
-    """codecompanion.nvim from a checkout, plenary.nvim beside it."""
+    """codecompanion.nvim from a checkout, with plenary.nvim beside it."""
 
     folder: Path
     name: str = "codecompanion.nvim"
@@ -218,7 +218,7 @@ class Peer:
 
     @property
     def setup_lua(self) -> str:
-        """Return Lua that loads the plugin as its user's init file does."""
+        """Return Lua that loads the plugin as a user's init file does."""
         files = sorted((self.folder / "plugin").glob("*.lua"))
         paths = [self.folder.parent / "plenary.nvim", self.folder]
         return "".join(f"vim.opt.runtimepath:prepend('{path}')\n" for path in paths) + "".join(
@@ -263,11 +263,11 @@ class Peer:
         return str(file)
 
     def call_arguments(self, path: str) -> str:
-        """Return the arguments of get_diagnostics."""
+        """Return the arguments of get_diagnostics for a file."""
         return json.dumps({"filepath": path})
 
     def always_compact(self, tokens: int) -> dict[str, Any]:
-        """Return a trigger below the chat's size."""
+        """Return options with a compaction trigger below the chat's size."""
         compaction = {"trigger": max(1000, tokens // 4), "min_token_savings": 1}
         return {"context_management": {"enabled": True, "editing": {"trigger": 1e12}, "compaction": compaction}}
 
@@ -309,7 +309,7 @@ def _family(pid: int) -> list[int]:
 
 
 def _cpu_ms(pid: int) -> float:
-    """Return the CPU time of a process and its children that have ended, in steps of a clock tick (10 ms)."""
+    """Return the CPU time of a process and of its children that have ended, in steps of a clock tick (10 ms)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""The report of a run of the bench: lines for a terminal, tables for the documents. Pure."""
+"""The report of a bench run: lines for a terminal, tables for the documents. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.figures import Measurement, Row, Spread, Taken, rows
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine, and the other load during the run. `others`: the share 0..1 of all cores used by other programs."""
+    """The machine and its other load during the run. `others`: share of all cores used by other programs, 0 to 1."""
 
     cores: int
     neovim: str
@@ -24,7 +24,7 @@ class Machine:
     quick: bool = False
 
     def line(self) -> str:
-        """Return one sentence about it."""
+        """Return one sentence that describes the machine and the run."""
         quick = "; a quick run, its figures mean nothing" if self.quick else ""
         return (
             f"{self.cores} cores, {self.neovim}, Python {self.python}; {self.runs} runs in {self.wall_s / 60:.0f} min,"
@@ -34,7 +34,7 @@ class Machine:
 
 
 def number(value: float) -> str:
-    """Return a number with its significant digits."""
+    """Return a number as text with about three significant digits."""
     if value >= 100:
         return f"{value:,.0f}"
     if value >= 10:
@@ -52,7 +52,7 @@ def spread(found: Spread | None, unit: str = "") -> str:
 
 
 def label(row: Row, measurement: Measurement) -> str:
-    """Return the name of a line: the figure, and the size where there are several."""
+    """Return the label of a line: the figure, and the size if the measurement has sizes."""
     if not measurement.size_unit:
         return row.figure.title
     return f"{row.figure.title}, {row.size:,} {measurement.size_unit}"
@@ -92,5 +92,5 @@ def markdown(measurement: Measurement, taken: Sequence[Taken]) -> Iterator[str]:
 
 
 def _cell(row: Row) -> str:
-    """Return the value, and its ratio to the peer."""
+    """Return the value and, if there is one, its ratio to the peer."""
     return spread(row.ours, row.figure.unit) + (f" · **{spread(row.ratio)}**" if row.ratio else "")

@@ -1,4 +1,4 @@
-"""Stored chats: the time until the newest message is painted, the first turn after it, the effect on a second chat."""
+"""Stored chats: the time until the newest message is painted, the next turn, and the effect on a second chat."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUNNING = "local host = require('codecompanion.host') if host.status() == 'ready
 
 
 def first_paint(side: Side, size: int, room: Room) -> Samples:
-    """Resume a stored chat in an editor that has not opened one yet, its host running; then send a message at once."""
+    """Resume a stored chat as the first chat of an editor whose host is already running, and send a message at once."""
     taken: dict[str, list[float]] = {key: [] for key in ("paint", "cpu", "stall", "turn")}
     newest = room.history(size)[-1].text[:20]
     with served() as server:
@@ -46,7 +46,7 @@ def first_paint(side: Side, size: int, room: Room) -> Samples:
 
 
 def resume_beside(side: Side, size: int, room: Room) -> Samples:
-    """Resume a stored chat while another one streams: the longest pause of that stream."""
+    """Resume a stored chat while another one streams; measure the longest pause of that stream."""
 
     def answer(received: Received) -> tuple[str, Answer]:
         if b"STREAM QUESTION" in received.body:

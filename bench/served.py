@@ -1,7 +1,7 @@
-"""The loopback server of the measurements, in a separate process: it takes no time from the editor's screen reader.
+"""The loopback server for measurements; it runs in a separate process so as not to slow the editor's screen reader.
 
 `served(answer)` starts it. `answer` receives a request and returns a word for the log and the answer; it runs in the
-other process, so its state stays there. `Served.entries()` returns the log: the time when each request had fully
+other process, so its state stays there. `Served.entries()` returns the log, with the time when each request had fully
 arrived. Times are those of `time.monotonic()`, which is also the clock of `vim.uv.hrtime()`.
 """
 
@@ -25,7 +25,7 @@ END_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A request: its name from `answer`, when it had arrived, when its answer began to be sent, its size."""
+    """A request: its name from `answer`, when it arrived, when its answer began to be sent, and its size."""
 
     kind: str
     received_s: float
@@ -42,7 +42,7 @@ class Served:
     _seen: list[Entry] = field(default_factory=list)
 
     def entries(self, kind: str = "") -> list[Entry]:
-        """Return the requests so far, oldest first; of one kind, or all."""
+        """Return the requests so far, oldest first, optionally only those of one kind."""
         while self._log.poll():
             self._seen.append(self._log.recv())
         return [entry for entry in self._seen if not kind or entry.kind == kind]
@@ -59,7 +59,7 @@ def first_words(received: Received) -> tuple[str, Answer]:
 
 
 def is_chat(received: Received) -> bool:
-    """Return whether it is a request of a chat: a summariser's requests have no tools."""
+    """Return whether the request is from a chat: a summariser's requests have no tools."""
     return b'"tools":' in received.body
 
 

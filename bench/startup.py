@@ -1,4 +1,4 @@
-"""Start-up, and the first message right after the first chat was opened, with nothing running yet."""
+"""Measures start-up, and the first message sent right after the first chat is opened, with nothing running yet."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ bench.ask("hello", number)
 
 
 def start_up(side: Side, size: int, room: Room) -> Samples:
-    """Time added to Neovim's start: sourcing plugin/ and calling setup().
+    """Measure the time added to Neovim's start by sourcing plugin/ and calling setup().
 
-    The first `require` of any module makes Neovim build its list of module folders; that is done before, because any
-    other plugin has the same cost.
+    The first `require` of any module makes Neovim build its list of module folders. This is done beforehand, because
+    any other plugin has the same cost.
     """
     samples, setup = [], SETUP % ("'offline'" if side.has_host else "'openai'")
     for _ in room.times(15):
@@ -75,7 +75,7 @@ def cold_start(side: Side, size: int, room: Room) -> Samples:
 
 
 def _fresh(side: Side, room: Room, url: str, name: str) -> Path:
-    """Return a new folder with the cache of an earlier chat."""
+    """Return a new folder that has the byte code cache of an earlier chat."""
     root = room.fresh(name)
     if side.has_host:
         shutil.copytree(room.once("byte code", lambda: _kept_byte_code(side, room, url)), root / BYTE_CODE)
@@ -83,7 +83,7 @@ def _fresh(side: Side, room: Room, url: str, name: str) -> Path:
 
 
 def _kept_byte_code(side: Side, room: Room, url: str) -> Path:
-    """Hold a chat, and wait until the host was idle long enough to store the byte code of its imports."""
+    """Run a chat until the host has been idle long enough to store the byte code of its imports; return the folder."""
     kept = room.fresh("byte-code") / BYTE_CODE
     with side.start(kept.parents[len(BYTE_CODE.parts) - 1], url) as driven:
         driven.nvim.notify_lua(OPEN_AND_ASK, f"{next(NUMBERS):06}")
@@ -96,7 +96,7 @@ def _kept_byte_code(side: Side, room: Room, url: str) -> Path:
 
 
 def _modules(side: Side, room: Room, url: str) -> Mapping[str, list[float]]:
-    """Return how many modules a cold start has loaded when its first token is drawn, of Python and of Lua."""
+    """Return the number of Python and Lua modules that a cold start has loaded when its first token is drawn."""
     root = _fresh(side, room, url, "modules")
     if isinstance(side, Ours):
         wrapper = root / "python"

@@ -1,4 +1,4 @@
-"""A message, its first token and the steps of a tool loop, by the length of the chat and by the open buffers."""
+"""Times a message, its first token and the steps of a tool loop, by chat length and by number of open buffers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.providers.loopback.server import Received
 
 STEPS, LONG_STEPS = 8, 3
 LONG = 10_000
-"""Number of messages; from here on the peer takes seconds for each request."""
+"""Number of messages from which the peer takes seconds for each request."""
 OPEN_FILES = """
 local count = ...
 for number = 1, count do
@@ -36,7 +36,7 @@ MENTION = "hello #{buffers}"
 
 
 def tool_loop(side: Side, steps: int) -> Answers:
-    """Return answers that call a tool `steps` times when a question says LOOP."""
+    """Return answers that call a tool `steps` times when a question contains LOOP."""
     called = 0
 
     def answer(received: Received) -> tuple[str, Answer]:
@@ -50,7 +50,7 @@ def tool_loop(side: Side, steps: int) -> Answers:
 
 
 def turns(side: Side, size: int, room: Room) -> Samples:
-    """Send into a chat of `size` messages; then let a tool loop run in it."""
+    """Send messages in a chat of `size` messages, then run a tool loop in it."""
     root = room.fresh("turns")
     chat = room.chat(side, root, size)
     steps, repeats = (LONG_STEPS, 3) if size >= LONG else (STEPS, 9)
@@ -76,7 +76,7 @@ def turns(side: Side, size: int, room: Room) -> Samples:
 
 
 def open_buffers(side: Side, size: int, room: Room) -> Samples:
-    """Send with `size` buffers open, each with diagnostics; without and with a mention of all of them."""
+    """Send a message with `size` buffers open, each with diagnostics: without, then with a mention of all of them."""
     root = room.fresh("buffers")
     with served() as server, side.start(root, server.url) as driven:
         for number in range(1, size + 1):

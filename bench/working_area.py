@@ -1,4 +1,4 @@
-"""The working area of a measurement: fresh folders, stored chats that are created once, the number of repetitions."""
+"""The working area of a measurement: fresh folders, stored chats that are created once, number of repetitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codecompanion.model.messages import Message
 
 @dataclass
 class Room:
-    """Shared by all measurements of a run of the bench. `quick`: only check that each works, at most twice each."""
+    """Shared by all measurements of a bench run. `quick`: only check that each works, with at most two repetitions."""
 
     folder: Path
     quick: bool = False
@@ -24,7 +24,7 @@ class Room:
     _number: Any = field(default_factory=itertools.count)
 
     def times(self, number: int) -> range:
-        """Return the repetitions."""
+        """Return the range of repetitions: `number`, or at most two in a quick run."""
         return range(min(number, 2) if self.quick else number)
 
     def fresh(self, name: str) -> Path:
@@ -40,12 +40,12 @@ class Room:
         return self._made[key]
 
     def history(self, number: int, chars: int = 600) -> list[Message]:
-        """Return messages; a long history is created once."""
+        """Return a history of messages; each history is created once."""
         made: list[Message] = self.once(("history", number, chars), lambda: messages(number, chars))
         return made
 
     def chat(self, side: Side, root: Path, number: int, chars: int = 600) -> str:
-        """Put a stored chat of `number` messages below `root`; return its name for opening, "" = a new chat."""
+        """Put a stored chat of `number` messages below `root`; return its name for opening, or "" for a new chat."""
         if not number:
             return ""
 

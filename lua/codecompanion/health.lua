@@ -172,7 +172,8 @@ local function check_environment()
   end
 end
 
----Return the findings of the host that other sections already show: its programs, and a Python of our own.
+---Return the names of host findings that other sections already show: ripgrep, and Python if the private environment is
+---used.
 ---@return table<string, true>
 local function shown_elsewhere()
   local options = require("codecompanion.config").options
@@ -328,7 +329,7 @@ local function check_choice()
   health.ok(("Chosen for new chats: %s, because %s; %s"):format(name, made.why, fix))
 end
 
----Report the address and key of each adapter that is configured or in use; for the others, which keys exist.
+---Report the URL and key of each adapter that is configured or in use; for the others, report only which keys exist.
 local function check_adapters()
   health.start("Adapters")
   check_choice()
@@ -342,7 +343,7 @@ local function check_adapters()
       local there, text = key_of(settings)
       local purpose = configured[name]
       if purpose then
-        -- Omit passwords and tokens in the address.
+        -- Omit passwords and tokens from the URL.
         local address = settings.address:gsub("?.*$", ""):gsub("//[^/]*@", "//")
         local where = address ~= "" and ", " .. address or ""
         local line = ("%s%s: %s%s; %s%s"):format(name, purpose, settings.kind, where, text, client_of(settings))
@@ -390,7 +391,7 @@ end
 
 ---@param path string
 ---@param what string
----@param lost string Feature that does not work without it
+---@param lost string Feature that does not work without the folder
 local function check_folder(path, what, lost)
   pcall(vim.fn.mkdir, path, "p", 448)
   local probe = ("%s/.probe-%d"):format(path, uv.os_getpid())

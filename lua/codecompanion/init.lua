@@ -10,8 +10,8 @@ end
 
 ---Configure the plugin. Options: |codecompanion-options|. The call is optional: without it the defaults apply.
 ---
----It is cheap: the options are checked when one is first read, or else right after startup, so that mistakes are
----reported.
+---The call is cheap: the options are checked when any of them is first read, or else right after startup, so that
+---mistakes are reported.
 ---@param opts? CodeCompanion.Options
 function M.setup(opts)
   opts = opts == nil and {} or opts
@@ -117,7 +117,7 @@ function M.last_chat()
 end
 
 ---Attach files to the current chat (a new one if there is none) and show it.
----@param paths string[] Unreadable ones are reported, the others are attached
+---@param paths string[] Unreadable files are reported; the others are attached
 function M.attach(paths)
   require("codecompanion.values.arguments").paths(paths)
   if is_refused() then

@@ -138,7 +138,7 @@ function M.hint(text)
   vim.api.nvim_echo({ { line } }, false, {})
 end
 
----Clear the command line, for example after a question of Neovim's own `vim.ui.input`.
+---Clear the command line, for example after a question asked by Neovim's own `vim.ui.input`.
 function M.nothing()
   vim.api.nvim_echo({ { "" } }, false, {})
 end
@@ -152,7 +152,7 @@ M.draw = nil
 ---@param text string
 ---@param level? CodeCompanion.Severity INFO by default
 ---@param hint? string Suggested action
----@param while_paused? boolean It is removed when editing and compaction are no longer paused
+---@param while_paused? boolean Remove the message when editing and compaction are no longer paused
 function M.chat(chat, text, level, hint, while_paused)
   if chat.tail_kind == "notice" and chat.said == text then
     return -- one failure may be reported for several requests

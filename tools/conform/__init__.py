@@ -1,1 +1,1 @@
-"""The requirements of the five documents, row by row, and the tests that show each on the chat's own path."""
+"""The requirements of the five documents, row by row, and the tests that show each of them in a chat."""

@@ -1,6 +1,6 @@
 """The claims: for each row, the tests that show it in a chat, and the place where a user sees it.
 
-`claims/<document>.toml` has one table a row:
+`claims/<document>.toml` has one table for each row:
 
     [R-412]
     tests = ["tests/…/test_x.py::test_y"]     # each drives a session, a real Neovim or the command line
@@ -34,7 +34,7 @@ class Claim:
 
 
 class ClaimsWrong(ValueError):
-    """The claims are not a table of rows; the text gives file, row and key."""
+    """The claims are malformed; the message gives the file, row and key."""
 
 
 def parse_claims(text: str, file: str) -> dict[str, Claim]:

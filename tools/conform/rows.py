@@ -32,7 +32,7 @@ class Row:
 
     @property
     def in_document(self) -> bool:
-        """Whether the published document contains it, or a part of it."""
+        """Whether the published document contains the requirement, or a part of it."""
         return self.mark == "doc" or bool(_OF_DOCUMENT.search(self.text))
 
     @property
@@ -45,7 +45,7 @@ class Row:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a row; a full stop ends one only before a capital letter, a bracket or a quote."""
+    """Return the sentences of a row; a full stop ends a sentence only before a capital letter, bracket or backtick."""
     return re.split(r"(?<=[.!?)])(?<!e\.g\.) (?=[A-Z(`])", text)
 
 
@@ -66,12 +66,12 @@ def parse_rows(text: str, document: str) -> list[Row]:
 
 
 def read_rows(document: str) -> list[Row]:
-    """Return the rows of a document of `DOCUMENTS`."""
+    """Return the rows of a document in `DOCUMENTS`."""
     return parse_rows((FOLDER / f"{document}.md").read_text(encoding="utf-8"), document)
 
 
 def title(document: str) -> str:
-    """Return the title of a document's requirements, without its numbers."""
+    """Return the title of a document's requirements, without its row numbers."""
     first = (FOLDER / f"{document}.md").read_text(encoding="utf-8").splitlines()[0]
     found = _TITLE.match(first)
     return found[1] if found else document

@@ -1,4 +1,4 @@
-"""Derives a verdict for each row from rows, claims and test results, and the table to print."""
+"""Derives a verdict for each row from rows, claims and test results, and formats the verdicts as a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Status = Literal["exact", "ours", "not applicable", "not shown"]
 
 @dataclass(frozen=True)
 class Result:
-    """How a test ended, and which of `session`, `editor` and `command` it drove."""
+    """The outcome of a test, and which of `session`, `editor` and `command` it drove."""
 
     outcome: Outcome
     path: frozenset[str]
@@ -33,7 +33,7 @@ class Verdict:
 def together(results: Iterable[Result]) -> Result:
     """Return one result for all parameters of a test: the worst outcome, and the path common to all of them.
 
-    A test that is skipped for some parameters counts by the others.
+    Skipped parameters are ignored, unless all are skipped.
     """
     done = list(results)
     ran = [one for one in done if one.outcome != "skipped"] or done
@@ -42,7 +42,7 @@ def together(results: Iterable[Result]) -> Result:
 
 
 def judge(row: Row, claim: Claim | None, results: Mapping[str, Result]) -> Verdict:
-    """Return the verdict on a row; `results` are by test, without parameters."""
+    """Return the verdict on a row; `results` are keyed by test, without parameters."""
     if claim is None:
         return Verdict(row, "not shown", "no claim")
     if claim.not_applicable:
@@ -59,9 +59,9 @@ def judge(row: Row, claim: Claim | None, results: Mapping[str, Result]) -> Verdi
 
 
 def table(verdicts: Iterable[Verdict], *, all_rows: bool = False) -> Iterator[str]:
-    """Yield the lines of the table: one per system, then the rows that are not shown.
+    """Yield the lines of the table: one line for each system, then the rows that are not shown.
 
-    With `all_rows` each row has a line, with its reason.
+    With `all_rows`, every row has a line with its reason.
     """
     judged = list(verdicts)
     names = {document: title(document) for document in DOCUMENTS}

@@ -1,1 +1,1 @@
-"""The demo: a recorded session (`make_session` writes it), its player in a headless Neovim, and the report."""
+"""The demo: a recorded session (written by `make_session`), its player in a headless Neovim, and the report."""

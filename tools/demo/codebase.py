@@ -1,8 +1,9 @@
 # ruff: noqa: E501, S608 (long lines are text of the project)
 """The invented project of the demo session: `tidewater`, a berth planner for a small harbour.
 
-Everything is generated here, nothing is copied: a hand-written core with two planted bugs, and one package per kind of
-thing a harbour deals with, generated from a description. All of it is valid Python; the same call gives the same files.
+Everything is generated here, nothing is copied: a hand-written core with two planted bugs, and one package for each
+kind of record a harbour deals with, generated from a description. All of it is valid Python; every call returns the
+same files.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A change of state: its name, its start and end, and a rule that can forbid it."""
+    """A state transition: its name, its start and end, and a rule that can forbid it."""
 
     verb: str
     before: str
@@ -202,7 +203,7 @@ KINDS = (
 
 
 def write_files() -> dict[str, str]:
-    """Return the whole project: path → text."""
+    """Return the whole project: a mapping from path to text."""
     files = dict(CORE) | _records()
     for kind in KINDS:
         package = f"tidewater/{kind.plural}"
@@ -569,7 +570,7 @@ FIRST_DAY = 1_764_547_200
 
 
 def _records() -> dict[str, str]:
-    """Return the harbour's old data: stays of a month, the planner's log, the harbour diary."""
+    """Return the harbour's old data: a month of stays, the planner's log, the harbour diary."""
     draw = random.Random("tidewater 2025-12")
     stays, log, diary = (
         ["reference,ship,berth,starts_at,ends_at,length_m,currency,dues"],

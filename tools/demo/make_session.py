@@ -1,9 +1,9 @@
-"""Write the recorded session that `make demo` plays: `python -m tools.demo.make_session [--check]`.
+"""Writes the recorded session that `make demo` plays: `python -m tools.demo.make_session [--check]`.
 
 An invented assistant works for an afternoon on an invented project (`codebase.py`, `story.py`). The tools are fakes
 that edit files in memory and answer in the real tools' words (`stand_ins.py`), so every edit really applies and every
-later read shows it. The output of commands is composed from the tests in the files. Deterministic; the file is
-committed, and `--check` reports whether it is up to date.
+later read shows it. The output of commands is composed from the tests in the files. The result is deterministic; the
+file is committed, and `--check` reports whether it is up to date.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def record() -> tuple[Session, str]:
 
 
 def main() -> int:
-    """Write or check the file; returns the exit status."""
+    """Write or check the file; return the exit status."""
     session, text = record()
     if "--check" in sys.argv:
         return 0 if OUT.read_text(encoding="utf-8") == text else 1

@@ -37,16 +37,16 @@ WINDOW = 128_000
 SMALLEST_WINDOW = 4_000
 TIMEOUT_S = 900
 COLUMNS, LINES = 110, 44
-"""The screen of the headless run. A terminal's own size is never changed: Neovim would draw past its edges."""
+"""Screen size of the headless run. A terminal's own size is never changed: Neovim would draw past its edges."""
 OLDEST_NVIM = (0, 10)
 
 
 def run(arguments: argparse.Namespace, out: TextIO) -> int:
-    """Play the session and print the report; returns the exit status.
+    """Play the session and print the report; return the exit status.
 
     Raises:
         InputError: the transcript cannot be read, or has no message to send.
-        CodeCompanionError: no Neovim, or it failed.
+        CodeCompanionError: Neovim was not found or failed.
     """
     path = Path(arguments.file) if arguments.file else SESSION
     try:
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
 
 
 def _known(policy: str) -> str:
-    """Return the name of the policy; raises `ConfigError` when there is none."""
+    """Return the name of the policy; raise `ConfigError` if it does not exist."""
     return load_policy(policy).name if policy else ""
 
 
@@ -80,10 +80,10 @@ def fitting_window(total: int) -> int:
 
 
 def find_nvim(wanted: str) -> str:
-    """Return a Neovim ≥ 0.10.
+    """Return the path of a Neovim ≥ 0.10.
 
     Raises:
-        CodeCompanionError: there is none.
+        CodeCompanionError: none was found.
     """
     beside = Path(sys.executable).parent / "nvim"
     candidates = [wanted] if wanted else [os.environ.get("NVIM_BIN", ""), str(beside), "nvim"]
@@ -95,7 +95,7 @@ def find_nvim(wanted: str) -> str:
 
 
 def nvim_version(binary: str) -> tuple[int, int]:
-    """Return (major, minor) of a Neovim binary, (0, 0) when it is unknown."""
+    """Return the version (major, minor) of a Neovim binary, or (0, 0) if it is unknown."""
     try:
         text = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
     except (OSError, subprocess.SubprocessError):
@@ -110,8 +110,8 @@ def play(
     """Play the session in a fresh Neovim below `home`; return the demo's reports, in order.
 
     Raises:
-        InputError: the transcript has no message a user typed.
-        CodeCompanionError: Neovim ended before the session did.
+        InputError: the transcript contains no user message.
+        CodeCompanionError: the demo failed.
     """
     workspace = home / "workspace"
     workspace.mkdir(exist_ok=True)
@@ -137,7 +137,7 @@ def play(
 
 
 def open_chat(home: Path, nvim: str, window: int) -> int:
-    """Open the played chat in Neovim, on the offline adapter without the recording; return its exit status."""
+    """Open the played chat in Neovim on the offline adapter, without the recording; return Neovim's exit status."""
     chat = _newest_chat(home)
     init = home / "chat.lua"
     resume = f'lua require("codecompanion").resume("{chat}")'
@@ -181,7 +181,7 @@ def init_file(
 ) -> str:
     """Return an init.lua that sets up the plugin for a recording (None: the offline adapter unchanged).
 
-    The demo's folder is `trusted`: it is ours.
+    The demo's folder is passed as `trusted`, because we created it.
     """
     offline: dict[str, Any] = {"context_window": window}
     if recording is not None:
@@ -217,7 +217,7 @@ def init_file(
 
 
 def _inside(path: str) -> str:
-    """Return the path as one that stays below the workspace."""
+    """Return the path, changed if necessary so that it stays below the workspace."""
     return "/".join(part for part in Path(path).parts if part not in ("/", "..", "~")) or "attachment"
 
 

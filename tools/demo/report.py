@@ -1,4 +1,4 @@
-"""The output of the demo: a projection of the session's event log, and the screens."""
+"""The output of the demo: a summary of the session's event log, and the screens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROW = "{:>5}  {:>8}  {:<10} {:>10} {:>10} {:>8}  {}"
 
 
 def report(events: Sequence[LogEvent], told: Sequence[dict[str, Any]], window: int, out: TextIO) -> None:
-    """Print requests, every edit and compaction with its tokens, kept messages, the placeholders, the screens."""
+    """Print the requests, each edit and compaction with its tokens, kept messages, placeholders and screens."""
     print("\n" + ROW.format("cycle", "requests", "what", "before", "after", "saved", "details"), file=out)
     requests, cycle, peak = 0, 0, 0
     for event in events:
@@ -75,7 +75,7 @@ def _kept(view: View, logged: Sequence[Message], out: TextIO) -> None:
 
 
 def _placeholders(events: Sequence[LogEvent], out: TextIO) -> None:
-    """Print every text that replaced something, with its count."""
+    """Print every placeholder text, with the number of times it was inserted."""
     changes = [event.payload for event in events if isinstance(event.payload, ViewChanged)]
     used = Counter(
         message.text for change in changes for message in change.replaced if message.edited or message.compacted

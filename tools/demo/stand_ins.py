@@ -33,11 +33,11 @@ class Session:
         self.lines.append({"role": "user", "content": text})
 
     def say(self, text: str) -> None:
-        """Add a reply without calls: it ends the turn."""
+        """Add a reply without tool calls, which ends the turn."""
         self.lines.append({"role": "assistant", "content": text})
 
     def work(self, text: str, *calls: tuple[str, dict[str, Any]] | tuple[str, dict[str, Any], tuple[int, str]]) -> None:
-        """Add a reply with calls, and their results. A command comes with its exit code and output."""
+        """Add a reply with tool calls, and their results. A command is given with its exit code and output."""
         made, results = [], []
         for name, arguments, *given in calls:
             self.calls += 1
@@ -123,7 +123,7 @@ class Session:
         return "\n".join([f"Files in {path}:", *rows]) if rows else f"{path} is empty: there are no memories yet."
 
     def diff(self) -> str:
-        """Return the output of `git diff`: changed files, not new ones."""
+        """Return the output of `git diff`, which covers changed files but not new ones."""
         parts = []
         for path, before in sorted(self.committed.items()):
             if self.files[path] != before:
@@ -143,7 +143,7 @@ class Session:
         return "\n".join([*rows, f" {len(changed)} files changed"])
 
     def tests(self, only: str = "", failing: dict[str, str] | None = None, verbose: bool = True) -> tuple[int, str]:
-        """Return exit code and output of a test run over the current test files."""
+        """Return the exit code and output of a test run over the current test files."""
         failing = failing or {}
         names = []
         for path in sorted(self.files):
@@ -186,9 +186,9 @@ PALETTE = bytes((255, 255, 255, 70, 130, 180, 60, 110, 150, 200, 60, 50))
 
 
 def board_picture() -> str:
-    """Return a picture of the planner's board as a data URL: a row per berth, bars for stays, two of which overlap.
+    """Return a picture of the planner's board as a data URL: a row per berth with bars for stays, two of which overlap.
 
-    Stored, not compressed: zlib's output for the same bytes differs between versions.
+    The image data is stored, not compressed: zlib's output for the same bytes differs between versions.
     """
     width, height = 240, 96
     rows = [bytearray(width // 2) for _ in range(height)]

@@ -11,7 +11,7 @@ from tools.docgen.schema import SchemaUnreadable
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write the generated files, or with `--check` compare them; returns the exit status."""
+    """Write the generated files, or compare them with `--check`; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.docgen", description="Generate help and types.")
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 when a file is out of date")
     check = parser.parse_args(argv).check

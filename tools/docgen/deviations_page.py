@@ -1,4 +1,4 @@
-"""`doc/dev/requirements/deviations.md`: each deviation of a policy or of gathering from its document, by its mark."""
+"""Generates `doc/dev/requirements/deviations.md`: the marked deviations of policies and gathering from documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`doc/compared-documents.md`: each promise of the five documents in our words, and its place in the product."""
+"""Generates `doc/compared-documents.md`: each promise of the five documents in our words, and where users see it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def documents_page() -> str:
 
 
 def lines_of_document(document: str) -> Iterator[str]:
-    """Yield the lines of one document: a table of the promises with a place, then the numbers of the others."""
+    """Yield the lines of one document: a table of the promises whose place is known, then the numbers of the others."""
     claims = read_claims(document)
     promised = [(row, claims.get(row.number, Claim())) for row in read_rows(document) if row.in_document]
     seen = [(row, claim) for row, claim in promised if claim.seen]

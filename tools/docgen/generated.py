@@ -16,7 +16,7 @@ __all__ = ["ROOT", "generate"]
 
 
 def generate() -> dict[Path, str]:
-    """Return the text of every generated file by its path; nothing is written.
+    """Return the text of every generated file by its path, without writing any.
 
     Raises:
         SchemaUnreadable: the option schema could not be read.

@@ -1,4 +1,4 @@
-"""`doc/codecompanion.txt`: the texts of `parts/`, with lists generated from the option schema.
+"""Generates `doc/codecompanion.txt` from the texts of `parts/`, with lists generated from the option schema.
 
 The first line of a part is its title and tag (`Options *codecompanion-options*`). A line `{{name}}` is replaced by the
 list of that name. Tags at the end of a line are moved to the right edge; the table of contents is generated from the
@@ -59,7 +59,7 @@ def _filled(lines: list[str], dump: Dump) -> Iterator[str]:
 
 
 def _right(text: str, tag: str) -> str:
-    """Return the text with the tag at the right edge, at least two columns away."""
+    """Return the text with the tag at the right edge, separated by at least two columns."""
     return text + " " * max(2 if text else 0, WIDTH - len(text) - len(tag)) + tag
 
 
@@ -97,7 +97,7 @@ def _adapters(_: Dump) -> Iterator[str]:
 
 
 def _adapter_opts(_: Dump) -> Iterator[str]:
-    """The options by the kinds of adapters that have them, those of all adapters first."""
+    """Yield the options grouped by the kinds of adapters that have them, with those of all adapters first."""
     by_kinds: dict[tuple[str, ...], list[str]] = {(): []}
     for name, opt in sorted(adapter_options().items()):
         text = f"`{name}` ({' or '.join(opt.types)}): {opt.description}"
@@ -109,7 +109,7 @@ def _adapter_opts(_: Dump) -> Iterator[str]:
 
 
 def _slash(dump: Dump) -> Iterator[str]:
-    """The commands that `/` lists, then the others."""
+    """Yield the commands that `/` lists, then the others."""
     yield from _usages(command for command in dump.slash if not command.is_unlisted)
     yield ""
     yield "Listed only by the palette (|:CodeCompanion|) and once you type a letter:"
@@ -126,7 +126,7 @@ def _usages(commands: Iterable[Slash]) -> Iterator[str]:
 
 
 def _autocmds(dump: Dump) -> Iterator[str]:
-    """Each event under its tag: when it fires, then its fields; those of policies have a page for their fields."""
+    """Yield each event under its tag, with its description and fields; policy events have their own page."""
     policies = {autocmd.name for autocmd in dump.policy_autocmds}
     for autocmd in dump.autocmds:
         if autocmd.name in policies:
@@ -151,7 +151,7 @@ def _highlights(dump: Dump) -> Iterator[str]:
 
 
 def _guarded_files(_: Dump) -> Iterator[str]:
-    """Each reason with its first patterns: the whole list is a table of its own."""
+    """Yield each reason with its first patterns; the whole list is in a table elsewhere."""
     for reason, patterns in groups():
         yield from wrapped(f"{reason[0].upper()}{reason[1:]}: {' '.join(patterns[:_SHOWN_PATTERNS])} …", 4, 8)
 

@@ -1,4 +1,4 @@
-"""`lua/codecompanion/types.lua`: LuaCATS classes of the wire and of the options."""
+"""Generates `lua/codecompanion/types.lua`: LuaCATS classes for the wire and the options."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _class_name(kind: type) -> str:
 
 
 def _structs(kinds: Iterable[type[msgspec.Struct]]) -> Iterator[str]:
-    """Yield one class each, and the structs that occur in their fields, each once and before its first use."""
+    """Yield a class for each struct and for the structs in its fields, each once and before its first use."""
     written: set[type] = set()
     for kind in kinds:
         for info in _inner_structs(wire.type_info(kind)):
@@ -117,7 +117,7 @@ def _verbs() -> str:
 
 
 def _option_classes(name: str, section: Option) -> Iterator[str]:
-    """Yield the class of a section and of its nested sections; everything is optional for the user."""
+    """Yield the class of a section and those of its nested sections; every field is optional for the user."""
     lines = [*textwrap.wrap(section.description, 120, initial_indent="---", subsequent_indent="---")]
     lines.append(f"---@class {name}")
     inner: dict[str, Option] = {}
@@ -136,7 +136,7 @@ def _is_free(field: Option) -> bool:
 
 
 def _option_class(parent: str, field: Option) -> str:
-    """Return the class of a section; all keys share one, and so do all tools."""
+    """Return the class name of a section; all keys share one class, and so do all tools."""
     if field.keymap or (_is_free(field) and parent.endswith(".keymaps")):
         return f"{parent}.key"
     return f"{parent}.{'tool' if field.tool else field.name.strip('<>')}"

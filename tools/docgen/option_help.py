@@ -1,7 +1,7 @@
 """The lists of options, keys and tools in the help file.
 
 A section with a heading has a tag. Its options are entries below it, named relative to it; a small section inside it
-has no heading of its own. Of an option with a long name, only one that another part links to has a tag.
+has no heading of its own. An option gets its own tag only if another part of the help file links to it.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _MIN_SECTION = 6  # options of a section with a heading of its own
 
 
 def option_lines(schema: Option, linked: Collection[str]) -> Iterator[str]:
-    """Yield the entries of all options in the order of the schema; `linked` has the paths that need a tag."""
+    """Yield the entries of all options in schema order; `linked` has the paths that need a tag."""
     yield from _Entries(linked).section("", schema)
 
 
 class _Entries:
-    """Entries of options: remembers the descriptions printed so far."""
+    """Generates option entries and remembers the descriptions printed so far."""
 
     def __init__(self, linked: Collection[str]) -> None:
         self._linked = linked
         self._printed: dict[str, str] = {}
 
     def section(self, path: str, section: Option) -> Iterator[str]:
-        """Yield heading and entries of a section, then the sections in it that have a heading."""
+        """Yield the heading and entries of a section, then its subsections that have a heading."""
         later: list[tuple[str, Option]] = []
         entries = list(self._entries(path, "", section, later))
         if entries or path in self._linked or _is_plain(section):
@@ -74,7 +74,7 @@ class _Entries:
         return path.count(".") < 2 or _count(section) >= _MIN_SECTION
 
     def _more_of_tool(self, name: str, path: str, tool: Option, common: set[str]) -> Iterator[str]:
-        """Yield the options of a tool that not every tool has; those are listed as `<tool>`."""
+        """Yield the options that only this tool has; those of every tool are listed as `<tool>`."""
         for inner_path, inner in walk(tool):
             if inner_path not in common and not inner.children:
                 yield from self._option(f"{path}.{inner_path}", f"{name}.{inner_path}", inner)
@@ -98,7 +98,7 @@ class _Entries:
 
 
 def _is_plain(section: Option) -> bool:
-    """Return whether a section has something of its own to say: keys have a list elsewhere."""
+    """Return whether a section directly contains keymaps, whose entries are listed elsewhere."""
     return any(one.keymap for one in section.children)
 
 
@@ -107,19 +107,19 @@ def _is_key(option: Option) -> bool:
 
 
 def _keys_text(option: Option) -> str:
-    """Return the keys of a mapping as they are written in the lists: Normal mode without a letter."""
+    """Return the keys of a mapping as they are written in the lists: Normal mode without a mode letter."""
     modes = (option.fields or [])[0]
     keys = {mode.name: " ".join(_listed(mode.default)) for mode in modes.fields or () if mode.default}
     return ", ".join(found if mode == "n" else f"{mode} {found}" for mode, found in keys.items())
 
 
 def _count(section: Option) -> int:
-    """Return the number of options in a section, those in the sections inside it included."""
+    """Return the number of options in a section, including its nested sections."""
     return sum(1 for _, one in walk(section) if not one.children and not one.entry)
 
 
 def _names_elsewhere(inside: str, section: Option) -> Iterator[str]:
-    """Yield the names that have a list of their own: adapters and tools."""
+    """Yield references to the names that are listed elsewhere: adapters and tools."""
     for names, where in (
         ([one.name for one in section.children if one.entry and not one.name.startswith("<")], "adapter-names"),
         ([one.name for one in section.children if one.tool], "tools"),
@@ -135,7 +135,7 @@ def _names_elsewhere(inside: str, section: Option) -> Iterator[str]:
 
 
 def _instances(inside: str, section: Option) -> Iterator[str]:
-    """Yield the named sections that have the options of the free key, with their own defaults."""
+    """Yield the named sections that have the same options as the free key, with their own defaults."""
     by_defaults: dict[str, list[str]] = {}
     for child in section.children:
         if _is_instance(child, section) and section.values:
@@ -153,7 +153,7 @@ def _instances(inside: str, section: Option) -> Iterator[str]:
 
 
 def _is_instance(child: Option, section: Option) -> bool:
-    """Return whether a section has the options of the free key beside it: they are printed once."""
+    """Return whether a section has the same options as the free key beside it, so that they are printed only once."""
     free = section.values
     if free is None or child is free or not child.children or child.keymap or child.tool:
         return False
@@ -169,7 +169,7 @@ def _listed_names(inside: str, names: list[str]) -> str:
 
 
 def keymap_lines(schema: Option) -> Iterator[str]:
-    """Yield the table of the keys of the chat buffer: name, keys (normal mode without a letter), description."""
+    """Yield the table of chat buffer keys: name, keys (Normal mode without a mode letter), description."""
     for path, option in walk(schema):
         if not option.keymap:
             continue
@@ -211,7 +211,7 @@ def _about(section: Option) -> str:
 
 
 def _value(option: Option) -> str:
-    """Return default and types of an option, as they are written after its name."""
+    """Return the default and types of an option, as they are written after its name."""
     default = option.default_text
     if not default or len(default) > _MAX_DEFAULT_LENGTH:
         return f" ({_types(option)})"
@@ -220,7 +220,7 @@ def _value(option: Option) -> str:
 
 
 def _types(option: Option, default: str = "") -> str:
-    """Return the types of an option; beside a default, nothing that the default shows."""
+    """Return the types of an option, leaving out those that are obvious from the default."""
     if option.adapter:
         return "adapter"
     kinds = [kind for name in option.types for kind in _kinds(option, name) if kind != f"`{default}`"]

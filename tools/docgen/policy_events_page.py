@@ -1,4 +1,4 @@
-"""`doc/policy-events.md`: the autocommands of policies with the fields of their payload."""
+"""Generates `doc/policy-events.md`: the autocommands of policies with the fields of their payload."""
 
 from __future__ import annotations
 

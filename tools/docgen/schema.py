@@ -1,4 +1,4 @@
-"""Reads data defined in Lua (option schema, autocmds, highlight groups) by running Neovim once, headless and clean."""
+"""Reads data defined in Lua (option schema, autocmds, highlight groups) by running a clean, headless Neovim once."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LIMIT_S = 30.0
 
 
 class SchemaUnreadable(Exception):
-    """Neovim is missing, or could not run the dump; one sentence."""
+    """Neovim is missing or could not run the dump; the message is one sentence."""
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """A node of the schema (`CodeCompanion.Option` in Lua). A section has `fields`; `values` is a free key."""
+    """A node of the schema (`CodeCompanion.Option` in Lua). A section has `fields`; `values` describes a free key."""
 
     description: str = ""
     name: str = ""

@@ -1,4 +1,4 @@
-"""Lines of the help file: at most 78 columns, with code between backticks in one piece."""
+"""Wraps lines of the help file to at most 78 columns, without breaking code between backticks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _JOINT = "\N{NO-BREAK SPACE}"
 
 
 def wrapped(text: str, first: int, rest: int | None = None) -> list[str]:
-    """Return the text as lines; `first` is the indent of the first line, `rest` that of the others."""
+    """Return the text as lines; `first` is the indent of the first line, `rest` that of the following lines."""
     joined = _CODE.sub(lambda found: found[0].replace(" ", _JOINT), text)
     lines = textwrap.wrap(
         joined,

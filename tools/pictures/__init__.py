@@ -1,1 +1,1 @@
-"""`make pictures`: the pictures of README and documents, taken of the real interface on the offline adapter."""
+"""`make pictures`: the pictures of the README and the documents, taken of the real interface on the offline adapter."""

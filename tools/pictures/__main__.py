@@ -1,4 +1,4 @@
-"""`python -m tools.pictures [--only NAME …] [--out FOLDER]`: take the pictures again; called by `make pictures`."""
+"""`python -m tools.pictures [--only NAME …] [--out FOLDER]`: retake the pictures; called by `make pictures`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.pictures.album import ALBUM, FOLDER, MAX_BYTES
 
 
 def main() -> int:
-    """Take the requested pictures; return 1 when a scene failed, or the total is too large."""
+    """Take the requested pictures; return 1 if a scene failed or the total is too large."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", nargs="*", default=[], help="pictures whose name contains one of these")
     parser.add_argument("--out", type=Path, default=FOLDER)

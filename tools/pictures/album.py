@@ -1,7 +1,7 @@
-"""The list of pictures: a description of each for readers who cannot see it, and the names of the plugin it shows.
+"""The list of pictures: a description of each for readers who cannot see it, and the plugin's names that appear in it.
 
-A test checks the names against the plugin: a removed command, key or word must be removed from its picture, too. The
-pictures are in `doc/pictures/`; README and documents take their descriptions from here.
+A test checks the names against the plugin: a removed command, key or word must be removed from its picture too. The
+pictures are in `doc/pictures/`; the README and the documents take their descriptions from here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_BYTES = 2 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture. `maps`: names of options of `keymaps`; `commands` as typed; `words` that the plugin shows."""
+    """One picture. `maps`: option names in `keymaps`; `commands` as typed; `words` shown by the plugin."""
 
     name: str
     take: Callable[[Path, Path], None]
@@ -30,7 +30,7 @@ class Picture:
 
     @property
     def path(self) -> Path:
-        """Return its path."""
+        """Return the path of the picture file."""
         return FOLDER / self.name
 
 

@@ -1,4 +1,4 @@
-"""Draws cells with colours as an image, for a terminal's screen and for an attached grid. Needs Pillow.
+"""Draws coloured cells as an image, for a terminal's screen and for an attached grid. Needs Pillow.
 
 Braille, blocks and box lines are drawn here instead of with a font: few fonts have them all, and they have to meet at
 the edges of their cells.
@@ -24,7 +24,7 @@ Cursor = Literal["block", "bar", "frame"]
 
 @dataclass(frozen=True)
 class Pen:
-    """How a cell is drawn. None: the terminal's own colour."""
+    """The style of a cell. None: the terminal's own colour."""
 
     ink: Colour | None = None
     paper: Colour | None = None
@@ -37,7 +37,7 @@ class Pen:
 
 @dataclass(frozen=True)
 class Look:
-    """Size of the letters in pixels, the terminal's own colours, the margin around the screen in pixels."""
+    """Letter size in pixels, the terminal's own colours, and the margin around the screen in pixels."""
 
     points: int = 16
     ink: Colour = (208, 208, 208)
@@ -52,7 +52,7 @@ Cells = Sequence[tuple[str, Pen]]
 def image_of(
     lines: Sequence[Cells], columns: int, look: Look, *, cursor: tuple[int, int] = (-1, -1), shape: Cursor = "frame"
 ) -> Any:
-    """Return the lines as an image; `cursor` is (row, column), 0-based, negative = none."""
+    """Return the lines as an image; `cursor` is (row, column), 0-based, negative for none."""
     from PIL import Image, ImageDraw
 
     fonts = _fonts(look.points)
@@ -80,7 +80,7 @@ def image_of(
 
 
 def cell_size(points: int) -> tuple[int, int]:
-    """Return width and height of a cell in pixels."""
+    """Return the width and height of a cell in pixels."""
     plain = _fonts(points)[False, False]
     return round(plain.getlength("M")), sum(plain.getmetrics())
 
@@ -101,7 +101,7 @@ def _paint(canvas: Any, fonts: Any, text: str, box: tuple[int, int, int, int], p
 
 
 def _shape(canvas: Any, sign: str, box: tuple[int, int, int, int], ink: Colour) -> bool:
-    """Draw a sign that is a shape instead of a letter; return whether it was one."""
+    """Draw a character that is a shape instead of a letter; return whether it is one."""
     x, y, width, height = box
     code = ord(sign)
     if 0x2800 <= code <= 0x28FF:

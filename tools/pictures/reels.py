@@ -1,4 +1,4 @@
-"""The scenes of the pictures: one function each, which plays a short scene and films it."""
+"""The scenes of the pictures: each function plays a short scene and films it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ HARBOUR = {f"bookings/{name}.txt": bookings(number) for number, name in enumerat
 
 
 def reading(*answers: str) -> list[Answer]:
-    """Return a model that reads a month for every question and answers it."""
+    """Return model answers that read a month's file for every question and then answer it."""
     script = []
     for month, answer in zip(MONTHS, answers, strict=False):
         arguments = json.dumps({"path": f"bookings/{month}.txt"})
@@ -96,7 +96,7 @@ EDITS = {
 
 
 def undo(out: Path, root: Path) -> None:
-    """Editing happens, is undone, and redone."""
+    """Film context editing, then its undo and redo."""
     with stage(root, HARBOUR, size=(92, 25), script=reading(*ANSWERS), options=EDITS, window=16_000) as scene:
         scene.open()
         scene.chat.say("Read bookings/january.txt. Is N4 ever booked twice?")
@@ -121,7 +121,7 @@ def undo(out: Path, root: Path) -> None:
 
 
 def inspector(out: Path, root: Path) -> None:
-    """The next request, message by message."""
+    """Take a picture of the next request in the inspector, message by message."""
     with stage(root, HARBOUR, size=(104, 22), script=reading(*ANSWERS), options=EDITS, window=16_000) as scene:
         scene.open()
         for question in (
@@ -148,7 +148,7 @@ def asked(root: Path, size: tuple[int, int] = (110, 26)) -> AbstractContextManag
 
 
 def approval(out: Path, root: Path) -> None:
-    """An approval: an edit shown as a diff, accepted, and in the open file at once."""
+    """Film an approval: an edit is shown as a diff, accepted, and at once appears in the open file."""
     with asked(root) as scene:
         scene.keys(":edit src/stack.py<CR>")
         scene.open()
@@ -169,7 +169,7 @@ def approval(out: Path, root: Path) -> None:
 
 
 def edit(out: Path, root: Path) -> None:
-    """A change described in words, shown in the buffer, accepted."""
+    """Film an edit in place: a change is described in words, shown in the buffer and accepted."""
     said = "placement: replace\n```python\n" + FASTER + "```\n"
     with stage(root, {"src/primes.py": SLOW}, size=(92, 21), script=[reply(said)]) as scene:
         scene.keys(":edit src/primes.py<CR>")
@@ -190,7 +190,7 @@ def edit(out: Path, root: Path) -> None:
 
 
 def diff(out: Path, root: Path) -> None:
-    """An edit shown as a diff before it is made."""
+    """Take a picture of an edit shown as a diff before it is made."""
     with asked(root) as scene:
         scene.keys(":edit src/stack.py<CR>")
         scene.open()
@@ -265,7 +265,7 @@ PROJECT = {
 
 
 def adapters(out: Path, root: Path) -> None:
-    """The available adapters, and their requirements; one local server is found."""
+    """Take a picture of the available adapters and their requirements, with one local server found."""
     keys = ("ANTHROPIC", "OPENAI", "GROQ", "GEMINI", "OPENROUTER", "DEEPSEEK", "MISTRAL", "AZURE_OPENAI")
     with ChatServerThread(key="", models=("qwen3:14b", "llama3.3")) as ollama:
         env = {**{f"{name}_API_KEY": "" for name in keys}, "OLLAMA_HOST": ollama.url.removesuffix("/v1")}
@@ -276,7 +276,7 @@ def adapters(out: Path, root: Path) -> None:
 
 
 def context(out: Path, root: Path) -> None:
-    """The code that would be sent with a question, and why."""
+    """Take a picture of the code that would be sent with a question, and why."""
     with stage(root, PROJECT, size=(104, 24)) as scene:
         scene.open()
         scene.nvim.command("CodeCompanion index")
@@ -287,7 +287,7 @@ def context(out: Path, root: Path) -> None:
 
 
 def long_log() -> LogWriter:
-    """Return the log of a chat of 96 requests: edits now and then, a compaction when the window is nearly full."""
+    """Return the log of a chat of 96 requests: occasional edits, and a compaction when the window is nearly full."""
     log = LogWriter()
     log.now = 1_790_000_000.0
     size = 9_000
@@ -312,7 +312,7 @@ def long_log() -> LogWriter:
 
 
 def cost(out: Path, root: Path) -> None:
-    """The tokens a long chat has sent, and would have sent."""
+    """Take a picture of the tokens that a long chat has sent, and would have sent without context management."""
     log = long_log()
     with stage(root, {}, size=(100, 29)) as scene:
         scene.open()

@@ -1,7 +1,7 @@
-"""A real Neovim with an attached grid, filmed: one picture, or a film of several.
+"""A real Neovim with an attached grid, recorded as a single picture or as a film.
 
 The screen is what the user sees: everything on it is drawn by the plugin, except for the line below a film that names
-the pressed key. The home folder is clean and has the same name each time, the project is our own.
+the pressed key. The home folder is clean and has the same name each time; the project is our own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ vim.o.ruler, vim.o.showcmd, vim.o.wrap, vim.o.showtabline = false, false, false,
 vim.o.splitright = true
 vim.opt.fillchars = { eob = " " }
 """
-"""Neovim's defaults, without distractions in a picture."""
+"""Neovim's defaults, without elements that would be distracting in a picture."""
 COLOURS = 128
 """Number of colours of a picture: more than a colour scheme has, and half the file size of full colour."""
 
@@ -61,7 +61,7 @@ class Film:
 
 
 class Stage:
-    """One Neovim, its chat, and the camera."""
+    """A Neovim with its chat and the camera."""
 
     def __init__(self, nvim: Nvim, root: Path) -> None:
         self.nvim, self.root = nvim, root
@@ -101,7 +101,7 @@ class Stage:
         self.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", rows[-1])
 
     def type(self, text: str, said: str = "", *, pieces: int = 6) -> None:
-        """Type into the input of the chat, filmed in a few pieces."""
+        """Type into the input of the chat, filmed in `pieces` steps."""
         self.keys("Gi")
         each = max(1, -(-len(text) // pieces))
         for at in range(0, len(text), each):

@@ -9,9 +9,9 @@
 ---@field key_page? string Page where users get a key
 ---@field documented_at? string Page that documents the API
 ---@field model string "" = the first model the endpoint lists
----@field about string For the help file
+---@field about string Description for the help file
 ---@field transport "httpx2"|"sdk"
----@field client string The cloud whose official client signs the requests, or "" for none
+---@field client string Cloud whose official client signs the requests, or "" for none
 ---@field address_variable? string Environment variable that overrides the address
 ---@field entry? CodeCompanion.AdapterEntry Layer below the user's entry, for settings that depend on the environment
 

@@ -1,8 +1,8 @@
----Clouds whose credentials are found by an official client (`transport = "sdk"`). Checks files and variables for
----credentials, without reading them, and names the remedy if there are none.
+---Clouds whose credentials are found by an official client (`transport = "sdk"`). Checks whether credential files and
+---variables exist, without reading them, and names the remedy if there are none.
 
 ---@class CodeCompanion.Cloud
----@field whose string Noun phrase for messages: "AWS credentials"
+---@field whose string Noun phrase for messages, such as "AWS credentials"
 ---@field variables string[] Any one of these is enough
 ---@field files fun(): string[] Any one of these is also enough
 ---@field needs string Remedy, in a few words

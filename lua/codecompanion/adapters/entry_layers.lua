@@ -92,7 +92,8 @@ function M.check_keys(self, layer)
   end
 end
 
----Return the chain of entries an adapter is built from, the most general first. The first names a built-in entry.
+---Return the name of the built-in adapter an adapter is based on, and the chain of entries it inherits, most general
+---first.
 ---@param self CodeCompanion.Resolving
 ---@param name string
 ---@param seen table<string, boolean>

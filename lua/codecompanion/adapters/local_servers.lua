@@ -1,5 +1,5 @@
----Finds out which servers on this machine or network respond, and lists their models. Asks all of them at once, without
----blocking.
+---Finds out which servers on this machine or network respond, and lists their models. Queries all of them at once,
+---without blocking.
 
 local uv = vim.uv
 
@@ -38,7 +38,7 @@ function M.parse(address, default_port)
   }
 end
 
----Return the model names in a response, or nil if it is not a model list.
+---Return the model names in a response, or nil if the response is not a model list.
 ---@param text string The whole HTTP response
 ---@return string[]? names
 ---@return boolean? is_loading The server responds but has not loaded a model yet

@@ -1,5 +1,5 @@
----Adapters that use a login instead of a key, by kind. Checks whether a login exists, without asking or reading it, and
----names the remedy if there is none.
+---Adapters that use a login instead of a key, by kind. Checks whether a login exists, without reading it or asking the
+---user, and names the remedy if there is none.
 
 local environment = require("codecompanion.system.python_environment")
 

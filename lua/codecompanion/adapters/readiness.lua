@@ -15,7 +15,7 @@ local servers = require("codecompanion.adapters.local_servers")
 ---@field default_model? string Default model of its entry
 ---@field model? string The first chat model that its local server lists, preferably one that runs locally
 ---@field models? string[] All models that its local server lists
----@field advice? string Suggestion for a better setup of that server
+---@field advice? string Suggestion for improving the setup of that server
 ---@field missing? string The missing variable or file
 ---@field page? string Page where users get a key
 ---@field needs_client? boolean It uses an official client, which must be installed
@@ -170,7 +170,7 @@ local function chat_model(names)
   return here or chat[1]
 end
 
----Update an adapter with the response of its server.
+---Update the readiness of an adapter with the response of its server.
 ---@param one CodeCompanion.AdapterReadiness
 ---@param models? string[] nil when it did not answer
 ---@param is_loading? boolean The server responds but is still loading its model: a chat waits for it
@@ -187,7 +187,7 @@ local function take(one, models, is_loading)
   one.why = ("it is running at %s"):format(place)
 end
 
----Ask servers at once.
+---Query the servers of several adapters at once.
 ---@param some CodeCompanion.AdapterReadiness[] Adapters with `asks`
 ---@param done fun() Called once their status is known, within 0.3 s
 function M.ask(some, done)

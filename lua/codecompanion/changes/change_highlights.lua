@@ -34,7 +34,7 @@ local function look_of(name)
   return { fg = hl.ctermfg, bg = hl.ctermbg, reverse = hl.cterm and hl.cterm.reverse }
 end
 
----Return whether text with these attributes differs visibly from plain text.
+---Return whether text with these attributes is visibly different from plain text.
 ---@param look CodeCompanion.Look
 ---@param normal CodeCompanion.Look
 ---@return boolean

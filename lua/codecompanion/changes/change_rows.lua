@@ -28,7 +28,7 @@ local NO_NEWLINE = "  (no newline at the end)"
 ---Return the rows of a change.
 ---@param before CodeCompanion.Text
 ---@param all CodeCompanion.Hunk[]
----@param context integer Context lines around each hunk
+---@param context integer Number of context lines around each hunk
 ---@return CodeCompanion.ChangeRow[]
 function M.of_hunks(before, all, context)
   local rows, offset, shown = {}, 0, 0 -- shown: the last line of `before` that was added
@@ -135,9 +135,9 @@ local function bounded(text, cells)
 end
 
 ---@class CodeCompanion.ShownRows
----@field lines string[] Each begins with the bar
+---@field lines string[] Lines that each begin with the bar
 ---@field marks CodeCompanion.BlockMark[]
----@field left_out integer Rows that did not fit
+---@field left_out integer Number of rows that did not fit
 ---@field hidden integer Number of invisible characters that were escaped
 ---@field is_cut boolean A line was shortened
 
@@ -217,7 +217,7 @@ function M.layout(rows, room, more)
   return found
 end
 
----Return which rows fit.
+---Return the rows that fit, as the last row of the beginning and the first row of the end.
 ---@param made { height: integer }[]
 ---@param room integer
 ---@return integer first Last row of the beginning

@@ -28,7 +28,7 @@ local view_keys = require("codecompanion.changes.change_view_keys")
 
 ---@class CodeCompanion.ChangeView
 ---@field options CodeCompanion.ChangeViewOptions
----@field proposed? CodeCompanion.ProposedText Set once the view was opened
+---@field proposed? CodeCompanion.ProposedText Set once the view has been opened
 ---@field bufnr? integer Buffer with the proposed text
 ---@field win? integer Set while the view is open
 ---@field from? integer Window to return to
@@ -45,7 +45,7 @@ local by_buffer = setmetatable({}, { __mode = "v" })
 local GROUP = "codecompanion.changes.view."
 local MAX_COLOURED_BYTES = 1024 * 1024
 local REDRAW_MS, REST = 30, 4
----Rows kept free above the first hunk.
+---Number of rows kept free above the first hunk.
 local ROWS_ABOVE = 3
 
 ---Set syntax colours, tab width and indentation as in the file's open buffer. FileType is not fired: language plugins,

@@ -120,7 +120,7 @@ function M.skip_hunk(edit, rows)
   say.hint(counted(#unwanted, "skipped") .. " · u undoes it")
 end
 
----Accept, and accept later edits without asking; a second question asks for which buffers.
+---Accept, and accept later edits without asking; a second prompt asks for which buffers.
 function M.always_accept(edit)
   if not is_proposed(edit) then
     return

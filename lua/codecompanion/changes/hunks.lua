@@ -11,15 +11,15 @@ local M = {}
 ---@field eol? boolean Whether the last line ends with a newline; nil means true
 
 ---@class CodeCompanion.Hunk
----@field first integer Number of lines in the base above it
----@field count integer Number of lines in the base that it replaces
+---@field first integer Number of lines in the base above the hunk
+---@field count integer Number of lines in the base that the hunk replaces
 ---@field lines string[] Replacement lines
----@field eol? boolean Whether the text ends with a newline after it; nil if it does not reach the end of the text
+---@field eol? boolean Whether the text ends with a newline after the hunk; nil if it does not reach the end of the text
 
 ---@class CodeCompanion.PlacedHunk
----@field indices integer[] Indices of its hunks; hunks that overlap the same user's change are merged
----@field first integer Number of lines in `mine` above it
----@field count integer Number of lines in `mine` that it replaces
+---@field indices integer[] Indices of its hunks; hunks that overlap the same change by the user are merged
+---@field first integer Number of lines in `mine` above the hunk
+---@field count integer Number of lines in `mine` that the hunk replaces
 ---@field lines string[] Replacement lines
 ---@field is_conflict boolean The user has also changed these lines
 
@@ -110,15 +110,16 @@ local function is_same(a, b)
   return a.first == b.first and a.count == b.count and vim.deep_equal(a.lines, b.lines)
 end
 
----Hunks that overlap the same user's change and are decided together; a hunk without an overlap forms its own group.
+---Hunks that overlap the same change by the user and are decided together; a hunk without an overlap forms its own
+---group.
 ---@class CodeCompanion.HunkGroup
 ---@field indices integer[]
 ---@field hunks CodeCompanion.Hunk[]
----@field mine CodeCompanion.Hunk[] The user's changes that they overlap
+---@field mine CodeCompanion.Hunk[] The user's changes that the hunks overlap
 
 ---@param hunks CodeCompanion.Hunk[]
 ---@param mine CodeCompanion.Hunk[]
----@return CodeCompanion.HunkGroup[] Without hunks that the user has already made
+---@return CodeCompanion.HunkGroup[] Excludes hunks that the user has already made
 local function grouped(hunks, mine)
   local groups = {}
   for index, hunk in ipairs(hunks) do
@@ -171,8 +172,8 @@ local function placed(base, group, mine)
   }
 end
 
----Return the positions of hunks in the current text, from top to bottom. Hunks that overlap the same user's change are
----merged: accepting them replaces that change.
+---Return the positions of hunks in the current text, from top to bottom. Hunks that overlap the same change by the user
+---are merged: accepting them replaces that change.
 ---@param base string[]
 ---@param hunks CodeCompanion.Hunk[] From top to bottom
 ---@param mine string[]
@@ -184,9 +185,10 @@ function M.place(base, hunks, mine)
   end, grouped(hunks, of_user))
 end
 
----Return a partially received text, completed with the rest of the base: the lines below its end are still to arrive.
+---Return a partially received text followed by the rest of the base, because the lines below its end have not arrived
+---yet.
 ---@param base string[]
----@param theirs string[] Complete lines so far
+---@param theirs string[] Complete lines received so far
 ---@return string[]
 function M.so_far(base, theirs)
   local hunks = M.between({ lines = base }, { lines = theirs })

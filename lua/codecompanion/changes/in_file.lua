@@ -12,8 +12,8 @@ local standing = require("codecompanion.changes.proposals_of_buffer")
 
 local M = {}
 
----Open the file and propose the change from one version to another. Other changes in the file stay; hunks that overlap
----them are marked.
+---Open the file and propose the change from one version to another. Other changes in the file are kept; hunks that
+---overlap them are marked.
 ---@param path string
 ---@param from string Text that the change was made for
 ---@param to string

@@ -18,7 +18,7 @@ local FRAME_MS = 120
 ---@field timer uv.uv_timer_t
 ---@field mark? integer Extmark that shows the progress
 
----Return the requested lines with the reply put in their place, above or below them.
+---Return the lines that result when the reply replaces the requested lines or is placed above or below them.
 ---@param asked string[]
 ---@param placement string
 ---@param lines string[]
@@ -78,7 +78,7 @@ end
 ---@field hunks CodeCompanion.PlacedHunk[]
 
 ---Set `b:codecompanion_edit` for status lines and other plugins. It covers all edits of a buffer; `label` and `chat`
----are those of a running edit, otherwise of the newest.
+---come from a running edit if there is one, otherwise from the newest edit.
 ---@param bufnr integer
 ---@param shown CodeCompanion.PresentedEdit[] In the order they began
 local function publish(bufnr, shown)
@@ -169,7 +169,7 @@ function M.end_progress(edit)
   end
 end
 
----Remove all edits' marks from a buffer.
+---Remove the marks of all edits from a buffer.
 ---@param bufnr integer
 function M.clear(bufnr)
   if api.nvim_buf_is_loaded(bufnr) then

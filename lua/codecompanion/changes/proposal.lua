@@ -164,7 +164,7 @@ function M.refresh(proposal)
   return proposal.placed
 end
 
----Return the lines with every open hunk applied that does not overlap a user's change.
+---Return the lines with every open hunk applied, except hunks that overlap a user's change.
 ---@param proposal CodeCompanion.Proposal
 ---@return string[]
 function M.result(proposal)
@@ -309,7 +309,7 @@ local function rows_of_hunk(top, one)
   return first, first + one.count - 1
 end
 
----Return the open hunks on rows of the buffer.
+---Return the open hunks in a range of buffer rows.
 ---@param proposal CodeCompanion.Proposal
 ---@param from integer 0-based row
 ---@param to integer Row of the last line

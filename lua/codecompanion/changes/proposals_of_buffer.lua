@@ -19,7 +19,7 @@ local REST = 4
 ---@class CodeCompanion.StandingEdit
 ---@field bufnr integer
 ---@field region CodeCompanion.Region
----@field actions table<string, fun(rows?: { [1]: integer, [2]: integer })> Actions of its keys
+---@field actions table<string, fun(rows?: { [1]: integer, [2]: integer })> Actions of the edit's keys
 ---@field is_asking boolean A request is running
 ---@field is_decided boolean All hunks are decided: undo or `reopen` opens them again
 ---@field is_automatic? boolean It was accepted without asking
@@ -34,7 +34,7 @@ local REST = 4
 ---@field instruction string The newest instruction
 ---@field conversation? CodeCompanion.HeadlessChat Set for an edit in place
 ---@field label string What the model is doing
----@field arrived string[] Lines of the reply so far
+---@field arrived string[] Lines of the reply received so far
 ---@field placement string Where the lines of the reply are placed
 ---@field progress? CodeCompanion.EditProgress
 
@@ -272,7 +272,7 @@ function M.decide(edit, text)
   end
 end
 
----End the edits of content that was replaced, before the buffer gets new ones.
+---End the edits of replaced content, before the buffer gets new edits.
 ---@param bufnr integer
 function M.settle(bufnr)
   local here = gone[bufnr]
@@ -362,7 +362,7 @@ function M.propose(bufnr, first, last, base, theirs, actions)
   return edit
 end
 
----Return the buffer's newest edit with a rejected hunk whose lines have no other proposal now.
+---Return the buffer's newest edit that has a rejected hunk and whose lines have no other proposal now.
 ---@param bufnr integer
 ---@return CodeCompanion.StandingEdit?
 local function rejected_in(bufnr)

@@ -23,7 +23,7 @@ local M = {}
 
 local MIN_UNDO = 1000
 
----Return whether the displayed text is the one before the change, because a deleted file has no new text.
+---Return whether the displayed text is the text before the change, because a deleted file has no new text.
 ---@return boolean
 function Proposed:shows_removed()
   return #self.after.lines == 0 and not self.is_editable

@@ -52,7 +52,7 @@ function M.restore(id)
   require("codecompanion.chat.life.resume").restore(id)
 end
 
----Fill a buffer: `:e`, `:b` after `:bd`, a session file.
+---Fill the buffer of a chat when it is read (`:e`, `:b` after `:bd`, a session file).
 ---@param bufnr integer
 function M.read(bufnr)
   local id = require("codecompanion.chat.buffer.buffer_name").id_of(bufnr)

@@ -1,7 +1,7 @@
 ---Parses the arguments of `:[range]CodeCompanionChat`: a command (`Toggle`, `Resume` …), or options and a question.
 ---
----A command without an argument must be the only word: `add a test` is a question. `Resume` takes a title only in this
----spelling; a leading `--` turns anything into a question.
+---A command without an argument must be the only word: `add a test` is a question. `Resume` takes a title only when it
+---is spelled exactly like this; a leading `--` turns anything into a question.
 
 local api = vim.api
 local say = require("codecompanion.say")

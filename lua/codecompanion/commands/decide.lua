@@ -1,6 +1,6 @@
----`:CodeCompanion accept|reject|skip|always` and the <Plug> maps: decide on a proposal without its key. They apply to
----the nearest one: the diff or proposal in the current buffer, else the chat's approval, else the only pending
----approval.
+---`:CodeCompanion accept|reject|skip|always` and the <Plug> maps: decide on a proposal without pressing its key.
+---They apply to the nearest proposal: the diff or proposal in the current buffer, else the chat's approval, else
+---the only pending approval.
 
 local api = vim.api
 local say = require("codecompanion.say")
@@ -12,7 +12,7 @@ local VERBS = { accept = "accept_change", reject = "reject_change", skip = "skip
 
 ---Return the chat in the current window, or else the only one that waits.
 ---@return CodeCompanion.Chat?
----@return integer count Number of chats that wait
+---@return integer count Number of chats waiting for an approval
 local function waiting_chat()
   local here = require("codecompanion.chat.state.open_chats").by_buffer()
   if here then

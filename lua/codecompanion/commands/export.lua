@@ -7,7 +7,7 @@ local M = {}
 
 M.FORMS = { "html", "md" }
 
----Parse the arguments: format and path. Without a format, the extension of the path decides.
+---Parse the format and path arguments. Without a format, the path extension determines it.
 ---@param arguments string[]
 ---@return "html"|"md" form
 ---@return string path Absolute, or "" if none was given

@@ -44,8 +44,8 @@ local function is_first_argument(line, position)
   return line:sub(1, position):match("^.-CodeCompanion%a*!?%s+%S*$") ~= nil
 end
 
----Return whether several words are an instruction for an edit in place: always with a range, otherwise only if they do
----not begin with a subcommand or a misspelling of one.
+---Return whether several words are an instruction for an edit in place. With a range they always are; without one, only
+---if they do not begin with a subcommand or a misspelled subcommand.
 ---@param args { fargs: string[], range: integer }
 ---@return boolean
 local function is_instruction(args)
@@ -70,7 +70,8 @@ local function prompt_aliases()
   return aliases
 end
 
----Run the prompt of this name, or edit the range in place; report a near miss, or a word without a range.
+---Run the prompt with this name, or else use the word as an instruction to edit the range in place. Report an error if
+---there is no range, or if the word is probably a misspelled name.
 ---@param word string Not a subcommand
 ---@param args { range: integer, line1: integer, line2: integer }
 local function run_word(word, args)
@@ -99,8 +100,8 @@ local function run_word(word, args)
   library.refresh_if_stale(decide)
 end
 
----Run `:[range]CodeCompanion`: open the palette, or with words run a subcommand, a prompt by name, `/{prompt} words`,
----or an instruction for an edit in place.
+---Run `:[range]CodeCompanion`: without arguments, open the palette; otherwise run a subcommand, a prompt by name,
+---`/{prompt} words`, or an instruction for an edit in place.
 ---@param args { args: string, fargs: string[], range: integer, line1: integer, line2: integer }
 function M.run(args)
   if is_refused() then
@@ -163,7 +164,7 @@ function M.complete_now()
   end
 end
 
----Run `:[range]CodeCompanionChat [Add|New|Resume|Toggle]`, or with options and a question.
+---Run `:[range]CodeCompanionChat`, with `Add`, `New`, `Resume` or `Toggle`, or with options and a question.
 ---@param args { args: string, range: integer, line1: integer, line2: integer }
 function M.chat(args)
   if not is_refused() then

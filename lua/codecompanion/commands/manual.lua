@@ -11,7 +11,7 @@ local M = {}
 ---@field line integer
 
 ---@param lines string[]
----@return CodeCompanion.ManualTopic[] in the order of the manual
+---@return CodeCompanion.ManualTopic[] In the order of the manual
 local function topics(lines)
   local found, section = {}, nil
   for number, line in ipairs(lines) do
@@ -52,7 +52,7 @@ function M.topics(lead)
   return vim.fn.uniq(names) --[[@as string[] ]]
 end
 
----Return the line of a topic, found by its name, else by the end of its key path, else by the words.
+---Return the line number of a topic: match its name first, then the end of its key path, then the text of the manual.
 ---@param lines string[]
 ---@param wanted string
 ---@return integer?
@@ -77,7 +77,7 @@ local function line_of(lines, wanted)
 end
 
 ---Open the manual.
----@param topic? string Option, tag or words; the beginning by default
+---@param topic? string Option, tag or words; defaults to the beginning of the manual
 function M.open(topic)
   local file = path()
   if not file then
@@ -91,7 +91,7 @@ function M.open(topic)
     end
   end
   require("codecompanion.system.manual_tags").create()
-  -- Without tags, because their folder cannot be written, the text can still be shown.
+  -- The text can be shown without help tags, which are missing if their folder is not writable.
   if not pcall(vim.cmd.help, "codecompanion") then
     require("codecompanion.system.literal_paths").open(file, "split")
     vim.bo.filetype, vim.bo.readonly, vim.bo.modifiable = "help", true, false

@@ -1,6 +1,5 @@
----The palette, `:CodeCompanion` and `:CodeCompanionActions`: lists every action that is possible here, by group, with
----the
----key or the command that does it. It uses `vim.ui.select`, so telescope, fzf-lua, snacks or mini.pick can display it.
+---The palette (`:CodeCompanion` and `:CodeCompanionActions`), which lists every available action by group, with its key
+---or command. It uses `vim.ui.select`, so telescope, fzf-lua, snacks or mini.pick can display it.
 
 local api = vim.api
 local choice = require("codecompanion.adapters.default_adapter")
@@ -23,7 +22,7 @@ local function cell(text, width, shorten)
   return text .. (" "):rep(width - api.nvim_strwidth(text))
 end
 
----Return a formatter that aligns columns to the screen width. On a narrow screen the name takes the space.
+---Return a formatter that aligns columns to the screen width. On a narrow screen, the name takes priority.
 ---@param actions CodeCompanion.Action[]
 ---@param columns integer Screen width
 ---@return fun(action: CodeCompanion.Action): string
@@ -55,7 +54,7 @@ function M.formatter(actions, columns)
   end
 end
 
----Return whether new chats have a model, as far as is known without asking a configured server.
+---Return whether new chats appear to have a model, without querying a configured server.
 ---@return boolean
 local function has_model()
   local options = require("codecompanion.config").options

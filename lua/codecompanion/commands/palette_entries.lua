@@ -1,6 +1,8 @@
----Builds the entries of the palette: edits here, prompts, open chats, actions of the current chat, all other commands.
+---Builds the palette entries: edits in the current buffer, prompts, open chats, actions of the current chat, and all
+---other commands.
 ---
----A feature with a key, a slash command and a user command is one entry, with its key and the shorter command.
+---A feature that has a key, a slash command and a user command appears as one entry, with its key and the shorter
+---command.
 
 local api = vim.api
 
@@ -8,14 +10,14 @@ local M = {}
 
 ---@class CodeCompanion.Action
 ---@field group "edit"|"prompt"|"open"|"chat"|"plugin"
----@field name string What it does
+---@field name string Name shown in the palette
 ---@field description string Further description; may be ""
 ---@field from string Its keys and commands, or the source of a prompt
 ---@field run fun()
 
----Keys of the chat buffer with the function of a slash command, by the name of the command.
+---Keymaps of the chat buffer that do the same as a slash command, by command name.
 local KEY_OF_SLASH = { help = "options", clear = "clear", undo = "undo", redo = "redo", model = "change_adapter" }
----Keys that the palette leaves out: they are used while typing, or they are the palette's own.
+---Keys that the palette leaves out, because they are used while writing or a slash command already covers them.
 local NOT_FROM_A_LIST = { completion = true, codeblock = true, undo = true, redo = true }
 ---Verbs on a proposed change, by subcommand.
 local VERB_OF = { accept = "accept_change", reject = "reject_change", skip = "skip_hunk", always = "always_accept" }
@@ -59,7 +61,7 @@ local function joined(ways)
   )
 end
 
----Return the user command or subcommand of a slash command, with its colon, or "".
+---Return the user command or subcommand equivalent to a slash command, including the colon, or "" if there is none.
 ---@param name string
 ---@return string
 local function ex_command(name)
@@ -143,7 +145,7 @@ local function open_chats()
   return found
 end
 
----Run a slash command as if it had been typed, or begin to type it if it needs an argument.
+---Run a slash command as if it had been typed, or insert it into the input if it needs an argument.
 ---@param chat CodeCompanion.Chat
 ---@param command CodeCompanion.SlashCommand
 local function run_slash(chat, command)
@@ -236,7 +238,7 @@ end
 
 ---Return all actions that apply in the current context, group by group.
 ---@param context CodeCompanion.PromptContext
----@param has_model boolean Whether new chats have a model; otherwise choosing one comes first
+---@param has_model boolean Whether new chats have a model; if not, choosing one is listed first
 ---@return CodeCompanion.Action[]
 function M.list(context, has_model)
   local about = has_model and "Adapters and their requirements" or "No model is set up yet"

@@ -26,7 +26,7 @@ function M.get_keyword_pattern(_)
   return [[\%(/\k*\|@\f*\|#{[^{}]*}\?\|#\k*\|\f\+\)]]
 end
 
----Return the encoding in which positions count bytes, whatever text precedes them.
+---Return the position encoding: UTF-8, so that positions are byte offsets.
 ---@return string
 function M.get_position_encoding_kind(_)
   return "utf-8"

@@ -57,7 +57,7 @@ function Walk:leaf(node, value, path)
     return false
   end
   if node.items and type(value) == "table" then
-    -- Elements first, so that a check of the whole list sees only elements of the right type.
+    -- Check the elements first, so that a check of the whole list sees only elements of the right type.
     value = vim.islist(value) and self:list(node, value, path) or self:map(node, value, path)
   end
   local wrong, normalised = values.further(node, value)
@@ -204,7 +204,8 @@ function Walk:section(node, value, path)
   return merged, next(given) ~= nil and given or nil
 end
 
----Return whether an entry lacks the fields of a user-defined one; most often its name is a mistyped built-in name.
+---Return whether an entry has none of the fields required of a user-defined entry; usually its name is a misspelled
+---built-in name.
 ---@param node? CodeCompanion.Option
 ---@param value any
 ---@return boolean

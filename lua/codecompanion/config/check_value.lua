@@ -1,4 +1,4 @@
----Checks one value against its option: type, choices, further checks; has the message for each failure.
+---Checks one value against its option (type, choices, further checks) and provides the message for each failure.
 
 local nearest = require("codecompanion.values.nearest")
 local plain = require("codecompanion.values.plain")

@@ -20,8 +20,8 @@ local function counted(count, one, many)
   return count > 0 and ("%d %s"):format(count, count == 1 and one or many) or nil
 end
 
----Return the messages shown right after startup, longest first, for command lines of any width. Empty if nothing was
----found.
+---Return the message shown right after startup in several lengths, longest first, to fit command lines of any width;
+---empty if nothing was found.
 ---@param findings CodeCompanion.Findings
 ---@return string[]
 function M.sentences(findings)

@@ -46,7 +46,7 @@ local function tell(found)
   end
 end
 
----Record and report mistakes found after the check, in the results of functions.
+---Record and report mistakes found after the initial check, for example in values returned by functions.
 ---@param now CodeCompanion.Checked
 ---@param problems string[]
 local function report(now, problems)
@@ -57,7 +57,7 @@ local function report(now, problems)
   tell({ problems = found, old_names = {}, foreign = {}, moves = {} })
 end
 
----Replace an unknown adapter name by the default, and report it (R-504).
+---Replace an unknown adapter name with the default, and report it (R-504).
 ---@param result CodeCompanion.Checked
 local function check_adapters(result)
   local adapters = require("codecompanion.adapters")
@@ -120,7 +120,7 @@ local function result()
   return checked
 end
 
----Replace the options; they are checked when one is next read.
+---Replace the options; they are checked the next time any of them is read.
 ---@param opts? table
 function M.setup(opts)
   M.user, checked, of_host, said_mistakes = opts == nil and {} or opts, nil, {}, {}
@@ -168,7 +168,7 @@ function M.take_from_host(mistakes, failures)
   failed_there = failures or {}
 end
 
----Return mistakes that each chat reports before it is used, in addition to the list.
+---Return the mistakes that each chat also reports before it is used.
 ---@return string[]? sentences nil if there are none
 function M.for_chats()
   return result().for_chats
@@ -205,7 +205,7 @@ function M.for_host()
   return settings
 end
 
----@return string language The user's language, "" = unknown
+---@return string language The user's language, or "" if unknown
 function M.language()
   return require("codecompanion.config.settings_for_host").language(result().given)
 end
@@ -222,7 +222,7 @@ end
 ---@type table<string, string[]> Problems in the last results of the `context_management` functions, by chat
 local wrong_in = {}
 
----Record the problems of a chat, and drop its earlier ones unless another chat has them.
+---Record the problems of a chat, and drop its earlier problems unless another chat also has them.
 ---@param now CodeCompanion.Checked
 ---@param chat string Chat id
 ---@param problems string[]
@@ -236,7 +236,7 @@ local function report_of_chat(now, chat, problems)
   report(now, problems)
 end
 
----Evaluate the functions in `context_management` for a chat: the payload of the request `set_overrides`.
+---Evaluate the functions in `context_management` for a chat, and return the payload of the request `set_overrides`.
 ---@param ctx { adapter: string, model: string, window: integer, chat?: string }
 ---@return table overrides Empty if the configuration contains no such function
 ---@return string[] wrong A sentence for each function without a usable result
@@ -250,7 +250,7 @@ function M.evaluate_overrides(ctx)
   return overrides, problems
 end
 
----Return keys configured as functions: of this adapter and of the one that writes summaries.
+---Return the keys that are configured as functions, for this adapter and for the adapter that writes summaries.
 ---@param adapter_name? string Defaults to the chat's adapter
 ---@return table<string, string> keys By adapter name; empty if there is no such function
 ---@return string? error One sentence, if a function failed

@@ -64,7 +64,7 @@ local function parts_of(schema)
   return inner.type == "function" and {} or inner, nil
 end
 
----Return the settings of one tool for the host, or nothing if it has neither function.
+---Return the settings of one tool for the host, or nil and the problem if they are invalid.
 ---@param name string
 ---@param tool table The checked options
 ---@param evaluate fun(path: string, value: any): boolean?

@@ -67,7 +67,7 @@ function Moving:inner(parent, key, make)
   return inner
 end
 
----Merge a table into another one without overwriting existing values.
+---Merge one table into another without overwriting existing values.
 ---@param target table
 ---@param source table
 function Moving:fill(target, source)

@@ -8,7 +8,7 @@
 ---@field description string For the help file
 ---@field type? string|string[] "string", "boolean", "number", "integer", "function", "table" or "list"
 ---@field default? any
----@field default_text? string Text for a default that is a function, in the help file
+---@field default_text? string Help-file text for a default that is a function
 ---@field optional? boolean May be nil
 ---@field enum? string[] Allowed values of a string
 ---@field min? integer Minimum of a number
@@ -26,8 +26,8 @@
 ---@field entry? boolean The value is an adapter entry
 ---@field entries? boolean The value is a table of adapter entries
 ---@field signature? string Type of the function, if one is allowed
----@field keymap? boolean It is a keymap of the chat buffer
----@field tool? boolean It configures a tool of the model
+---@field keymap? boolean The option is a keymap of the chat buffer
+---@field tool? boolean The option configures a tool of the model
 
 local rules = require("codecompanion.config.options.rules")
 local adapters = require("codecompanion.config.options.adapters")

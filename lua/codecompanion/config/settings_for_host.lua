@@ -8,7 +8,7 @@ local plain = require("codecompanion.values.plain")
 ---@field default_system_prompt string Placeholder that is replaced by the built-in prompt
 ---@field language string
 ---@field adapter string
----@field model string "" = the adapter's default
+---@field model string "" for the adapter's default
 ---@field cwd string
 ---@field date string
 ---@field nvim_version string
@@ -53,7 +53,7 @@ function Evaluation:value(path, value, expected, fallback, ...)
   return answer
 end
 
----Report names in `${…}` that look like a placeholder of a system prompt or of a prompt, but are not replaced here.
+---Report `${…}` names that look like a placeholder in a system prompt or a prompt, but are not replaced here.
 ---@param path string
 ---@param text any
 function Evaluation:placeholders(path, text)
@@ -69,7 +69,7 @@ end
 
 ---@param value string|{ name: string, model?: string }
 ---@return string name
----@return string model "" = the adapter's default
+---@return string model "" for the adapter's default
 function M.adapter_reference(value)
   if type(value) == "table" then
     return value.name, value.model or ""
@@ -330,7 +330,7 @@ local function gathering(options, evaluation)
   return told
 end
 
----@param given string|table As returned by the option's check: a string if that is its default
+---@param given string|table The checked option; a string only if it is the default
 ---@return table
 local function sandbox(given)
   local told = type(given) == "string" and { mode = given } or given
@@ -363,7 +363,7 @@ function M.settings(options, given)
   return settings, evaluation.problems
 end
 
----Return the user's language for the model: the configured one, otherwise the locale (`de_DE`), "" = unknown.
+---Return the user's language for the model: the configured language, otherwise the locale (`de_DE`), or "" if unknown.
 ---@param given table
 ---@return string
 function M.language(given)

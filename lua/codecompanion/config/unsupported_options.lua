@@ -138,8 +138,8 @@ local AUTO_SUBMIT = {
     .. " tool asks before it runs",
 }
 
----Keys of codecompanion.nvim that restrict which data is sent or what runs without asking, and that are not supported
----here. They count as mistakes, because relying on them would be unsafe. `when` limits this to some values.
+---Unsupported keys of codecompanion.nvim that restrict which data is sent or which actions run without asking. They
+---count as mistakes, because relying on them would be unsafe. `when` limits this to some values.
 ---@type table<string, { when?: (fun(value: any): boolean), text: string }>
 local REFUSED = {
   ["interactions.chat.opts.prompt_decorator"] = {
@@ -170,7 +170,7 @@ local REFUSED = {
 
 local M = {}
 
----Return the entry of a table of patterns that a key path matches.
+---Return the entry of `patterns` that matches a key path.
 ---@generic T
 ---@param patterns table<string, T>
 ---@param path string[]

@@ -22,7 +22,7 @@ local function give_up(edit)
 end
 
 ---@param edit CodeCompanion.StandingEdit
----@param reason string "" if it was stopped
+---@param reason string "" if the reply was stopped
 local function fail(edit, reason)
   give_up(edit)
   if reason == "" then
@@ -31,7 +31,7 @@ local function fail(edit, reason)
   say.line({ reason .. " The buffer was not changed.", reason }, severity.ERROR)
 end
 
----Show a reply that is a new buffer.
+---Show a reply that belongs in a new buffer.
 ---@param edit CodeCompanion.StandingEdit
 ---@param event table edit_ended event
 local function show_new_buffer(edit, event)

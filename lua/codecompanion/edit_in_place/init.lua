@@ -7,7 +7,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----Chat id of the edit that ended last.
+---Chat id of the most recently ended edit.
 ---@type string?
 M.last_chat = nil
 
@@ -97,7 +97,7 @@ function M.start(instruction, range)
   end)
 end
 
----Open the chat of the edit in this buffer, or of the one that ended last.
+---Open the chat of the edit in this buffer, or of the most recently ended edit.
 function M.open_chat()
   local edit = require("codecompanion.changes.proposals_of_buffer").chosen(api.nvim_get_current_buf())
   if edit and edit.conversation then

@@ -7,7 +7,7 @@ local standing = require("codecompanion.changes.proposals_of_buffer")
 
 local M = {}
 
----Return the edits of a buffer whose reply is still streaming, from top to bottom.
+---Return the edits in a buffer whose replies are still streaming, from top to bottom.
 ---@param bufnr integer
 ---@return CodeCompanion.StandingEdit[]
 local function running(bufnr)

@@ -138,8 +138,8 @@ end
 ---Return the target as it is sent to the host (`requests.EditTarget`).
 ---@param bufnr integer
 ---@param first integer 0-based row of the region
----@param last integer 0-based row after it
----@param region string[] The text to edit, which a follow-up has already changed
+---@param last integer 0-based row after the region
+---@param region string[] The text to edit; for a follow-up, the proposed text
 ---@return table
 function M.payload(bufnr, first, last, region)
   local name = api.nvim_buf_get_name(bufnr)

@@ -1,5 +1,5 @@
----Evaluates editor context items, at once or with a time limit, and converts the results for the wire. User-defined
----functions run here; each of their failures is reported in one sentence.
+---Evaluates editor context items, immediately or within a time limit, and converts the results for the wire.
+---User-defined functions run here; each of their failures is reported in one sentence.
 
 local lines = require("codecompanion.editor_context.buffer_lines")
 
@@ -102,7 +102,7 @@ function M.answer(mention, item, content)
   return answer
 end
 
----Return the function of an item; a path names a Lua file that returns one, or a table with `callback`.
+---Return the callback of an item; a path names a Lua file that returns a function or a table with `callback`.
 ---@param item CodeCompanion.EditorContext.Item
 ---@return function? callback
 ---@return string? problem
@@ -133,7 +133,7 @@ local function failed(item, problem)
   return listed(item, "its callback failed: " .. vim.trim((tostring(problem):gsub("%s+", " "))):sub(1, 300))
 end
 
----Evaluate an item; a slow one, or one that the host reads, is only announced.
+---Evaluate an item, or only announce it if it is slow or is read by the host.
 ---@param item CodeCompanion.EditorContext.Item
 ---@param mention CodeCompanion.EditorContext.Mention
 ---@param at CodeCompanion.EditorContext.At

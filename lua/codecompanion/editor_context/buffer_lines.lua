@@ -62,7 +62,7 @@ end
 ---Return all lines of a buffer as one string.
 ---@param bufnr integer
 ---@param lines string[]
----@return string? text nil = no text, or it cannot be sent
+---@return string? text nil if there is no text or it cannot be sent
 ---@return string? problem
 function M.checked(bufnr, lines)
   local why = not_text(bufnr, lines)
@@ -74,7 +74,7 @@ end
 ---@param bufnr integer
 ---@param first? integer 1-based
 ---@param last? integer
----@return CodeCompanion.EditorContext.Text? text nil = no text, or it cannot be sent
+---@return CodeCompanion.EditorContext.Text? text nil if there is no text or it cannot be sent
 ---@return string? problem
 function M.text(bufnr, first, last)
   local why = problem(bufnr)

@@ -10,29 +10,29 @@ local M = {}
 ---@class CodeCompanion.EditorContext.Text
 ---@field text string
 ---@field title? string Heading, shown before the file and its lines
----@field path? string File that the text is from
+---@field path? string File that contains the text
 ---@field first? integer First line in the file, 1-based
----@field whole? boolean It is the whole file
+---@field whole? boolean The text is the whole file
 ---@field language? string
 ---@field unsaved? boolean
----@field partial? boolean Its lines are parts of the file's lines
+---@field partial? boolean The lines of the text are only parts of the lines in the file
 
 ---@class CodeCompanion.EditorContext.Item
 ---@field name string
 ---@field description string
----@field argument? string Syntax of the argument, nil = takes none
+---@field argument? string Syntax of the argument; nil if the item takes none
 ---@field needs_argument? boolean
 ---@field complete? fun(lead: string, files: table): string[] Returns completions of the argument; `files`: files of the
 ---project
 ---@field callback? fun(at: CodeCompanion.EditorContext.At, done?: fun(content: any, more?: boolean)): any
----@field async? boolean It calls `done`; partial results passed with `more` are used after a timeout
----@field anywhere? boolean It does not depend on the working window
+---@field async? boolean The callback calls `done`; partial results passed with `more` are used after a timeout
+---@field anywhere? boolean The item does not depend on the working window
 ---@field timeout? integer In milliseconds
 ---@field keep? "head"|"tail" Which end is kept if the text does not fit
----@field by_host? boolean The host reads it by its argument
----@field of_host? boolean The host finds it in the message itself
----@field is_own? boolean It is user-defined
----@field contains_code? boolean It is not sent while `opts.send_code` is false
+---@field by_host? boolean The host reads the content that the argument names
+---@field of_host? boolean The host recognises the mention in the message itself
+---@field is_own? boolean The item is user-defined
+---@field contains_code? boolean The item is not sent while `opts.send_code` is false
 
 local GROUPS = { "buffer_items", "list_items", "host_items", "symbol_items" }
 local DEFAULT_TIMEOUT = 10000
@@ -55,7 +55,7 @@ local function builtin_items()
   return built_in
 end
 
----Register an item of a part of the plugin that is loaded on demand.
+---Register an item defined by a part of the plugin that is loaded on demand.
 ---@param item CodeCompanion.EditorContext.Item
 function M.register(item)
   added = vim.tbl_filter(function(known)
@@ -124,7 +124,7 @@ function M.get(name)
   end
 end
 
----Evaluate the items a message mentions. Slow items are evaluated after the message was sent (`later`).
+---Evaluate the items that a message mentions. Slow items are evaluated after the message is sent (`later`).
 ---@param text string
 ---@param chat? { id: string, bufnr: integer }
 ---@return table[] items `requests.EditorItem`

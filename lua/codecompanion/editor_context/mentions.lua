@@ -6,7 +6,7 @@ local M = {}
 ---@class CodeCompanion.EditorContext.Mention
 ---@field written string As written in the message
 ---@field name string In lower case
----@field argument string "" = none
+---@field argument string "" if there is none
 
 ---Return the text without fenced code; an unclosed fence extends to the end.
 ---@param text string

@@ -1,5 +1,5 @@
 ---Caches the listed buffers of the user's files, because reading the options of hundreds of buffers noticeably slows
----down each message. Changes of their names are sent to the host (`requests.GiveOpenFiles`).
+---down each message. Name changes are sent to the host (`requests.GiveOpenFiles`).
 ---
 ---Events trigger a refresh, which runs when idle. If events are ignored (`:noautocmd`), the check after each message
 ---finds the change.
@@ -15,7 +15,7 @@ local EVENTS = { "BufAdd", "BufDelete", "BufWipeout", "BufFilePost", "TermOpen" 
 
 ---@class CodeCompanion.OpenFile
 ---@field bufnr integer
----@field name string "" = it has no file yet
+---@field name string "" if the buffer has no file yet
 
 ---@type CodeCompanion.OpenFile[]? A new table after each change
 local listed

@@ -36,7 +36,7 @@ function M.is_allowed()
   return false
 end
 
----Report that an action was refused because it would send code.
+---Return whether an action is refused because it would send code; if so, report it.
 ---@param what string The action, as the subject of a sentence: `An edit in place`
 ---@return boolean refused
 function M.refuses(what)

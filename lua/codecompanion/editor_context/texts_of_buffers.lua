@@ -21,7 +21,7 @@ local FORGET_AFTER_MS = 60000
 ---@field bytes integer
 ---@field unsaved boolean
 ---@field language string
----@field lines? string[] Until they are joined
+---@field lines? string[] Present until the lines are joined
 ---@field text? string
 ---@field problem? string
 
@@ -60,7 +60,7 @@ local function forget_later()
   end)
 end
 
----Return the current text of a buffer; nil if it is not loaded and the file has its text.
+---Return the current text of a buffer, or nil if it is not loaded and its file contains the text.
 ---@param bufnr integer
 ---@return CodeCompanion.HeldText?
 local function hold(bufnr)
@@ -100,7 +100,7 @@ local function hold_all(files)
   return held, true
 end
 
----Return the buffers, most recently used first; invalid ones were closed after the message was sent.
+---Return the buffers, most recently used first, followed by those closed since the message was sent.
 ---@param files CodeCompanion.OpenFile[]
 ---@return CodeCompanion.OpenFile[]
 local function in_order(files)
@@ -131,7 +131,7 @@ end
 
 ---@param file CodeCompanion.OpenFile
 ---@param held CodeCompanion.HeldText
----@return CodeCompanion.EditorContext.Text? text nil = no text, or it cannot be sent
+---@return CodeCompanion.EditorContext.Text? text nil if there is no text or it cannot be sent
 ---@return string? problem
 local function text_of(file, held)
   make_ready(file.bufnr, held)

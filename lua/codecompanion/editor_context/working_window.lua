@@ -5,11 +5,11 @@ local api = vim.api
 local M = {}
 
 ---@class CodeCompanion.EditorContext.At
----@field bufnr? integer Current or most recent working buffer; nil = no file is open
----@field win? integer A window that shows it
----@field path string Its file, "" = none
+---@field bufnr? integer Current or most recent working buffer; nil if no file is open
+---@field win? integer A window that shows the buffer
+---@field path string File of the buffer, or "" if it has none
 ---@field cursor [integer, integer] (row, column), row 1-based
----@field argument string Text after the colon, "" = none
+---@field argument string Text after the colon, or "" if there is none
 ---@field chat? { id: string, bufnr: integer }
 
 ---@type CodeCompanion.EditorContext.At
@@ -90,7 +90,7 @@ function M.at()
   return { bufnr = bufnr, win = win, path = bufnr and M.path(bufnr) or "", cursor = cursor, argument = "" }
 end
 
----Return the file of a buffer, "" = none.
+---Return the file of a buffer, or "" if it has none.
 ---@param bufnr integer
 ---@return string
 function M.path(bufnr)

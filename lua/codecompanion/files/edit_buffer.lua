@@ -38,7 +38,7 @@ local function is_same(raw, shown)
   return raw == shown or (raw:find("[\n\128-\255]") ~= nil and buffers.shown(raw) == shown)
 end
 
----Return the numbers of equal lines at the beginning and at the end.
+---Return how many lines are equal at the beginning and at the end.
 ---@param old string[] As in the buffer
 ---@param new string[]
 ---@return integer head
@@ -144,7 +144,7 @@ local function apply(bufnr, text)
   for _, hunk in ipairs(changes) do
     api.nvim_buf_set_lines(bufnr, hunk[1], hunk[2], true, hunk[3])
   end
-  -- Text put into an empty buffer goes above its one empty line.
+  -- Text inserted into an empty buffer goes above its single empty line.
   if api.nvim_buf_line_count(bufnr) > math.max(#new, 1) then
     api.nvim_buf_set_lines(bufnr, #new, -1, true, {})
   end

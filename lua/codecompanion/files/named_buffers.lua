@@ -45,7 +45,7 @@ end
 ---@param name string
 ---@param buffers integer[] Candidates
 ---@return integer? bufnr
----@return string? problem A clause: none or several match
+---@return string? problem Clause stating that no buffer matches or that several do
 function M.find(name, buffers)
   local found = meant(name, buffers)
   if #found == 1 then

@@ -1,4 +1,5 @@
----Reloads files that changed on disk and have no unsaved changes in their buffer: without a prompt or 'autoread'.
+---Reloads files that changed on disk and whose buffers have no unsaved changes, without a prompt and without
+---'autoread'.
 ---
 ---A buffer with unsaved changes is left alone: its text exists nowhere else, and Neovim asks when it is written.
 
@@ -7,7 +8,7 @@ local buffers = require("codecompanion.files.loaded_files")
 
 local M = {}
 
----Handle `FileChangedShell` during the check: the default action, but no message for a deleted file.
+---Handle `FileChangedShell` during the check: take the default action, but show no message for a deleted file.
 local function quietly()
   api.nvim_set_vvar("fcs_choice", vim.v.fcs_reason == "deleted" and "" or "ask")
 end
@@ -89,7 +90,7 @@ function M.all(deleted)
   end
 end
 
----Return which of the paths are open, with their contents; without paths, all files with unsaved changes.
+---Return the open files among the paths, with their contents; without paths, return all files with unsaved changes.
 ---@param paths string[]?
 ---@return table[]
 function M.look(paths)
@@ -106,7 +107,7 @@ function M.look(paths)
       found[#found + 1] = buffers.describe(file)
     end
   end
-  -- If two buffers have the same file, by a link, the host uses the last one: put unsaved changes last.
+  -- If two buffers show the same file through a link, the host uses the last one: put unsaved changes last.
   table.sort(found, function(a, b)
     return a.modified ~= b.modified and b.modified or a.modified == b.modified and a.buffer < b.buffer
   end)

@@ -18,7 +18,7 @@ local M = {}
 ---@class CodeCompanion.HeadlessChat
 ---@field id string
 ---@field options CodeCompanion.HeadlessOptions
----@field is_open boolean The host has opened it
+---@field is_open boolean Whether the host has opened the chat
 ---@field submits integer Number of messages sent
 ---@field key string Makes the keys of its messages unique
 ---@field unsubscribe? fun() nil while not subscribed

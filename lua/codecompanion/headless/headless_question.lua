@@ -12,7 +12,7 @@ local M = {}
 ---@class CodeCompanion.HeadlessQuestion
 ---@field purpose CodeCompanion.Purpose
 ---@field what string The activity, for messages: `the command line`
----@field options { adapter?: string|table, timeout: integer } As configured; it is stopped after `timeout` ms
+---@field options { adapter?: string|table, timeout: integer } As configured; the question is stopped after `timeout` ms
 ---@field text string|fun(opened: table): string A function receives the model first (`chat_opened`)
 ---@field on_reply fun(text: string) Called once with the whole reply, if there is one
 ---@field on_begun? fun() Called when the request starts
@@ -66,7 +66,7 @@ function Question:_finish(event)
   self:_fail(problem or "The turn ended early.", severity.ERROR)
 end
 
----Start the timeout once the host has opened the chat: its startup time does not count.
+---Start the timeout once the host has opened the chat: the startup time of the host does not count.
 function Question:_limit()
   local limit = self.options.timeout
   self.timer:start(
@@ -147,8 +147,8 @@ local function begin(question)
   end
 end
 
----Ask the question. If no model can be chosen, nothing is sent: the text of `offline` is neither a command nor a commit
----message.
+---Ask the question. If no model can be chosen, nothing is sent, because the reply of the `offline` adapter is neither a
+---command nor a commit message.
 ---@param question table `purpose`, `what`, `options`, `text`, `on_reply` and `on_begun` of a question
 function M.ask(question)
   local options = require("codecompanion.config").options

@@ -1,5 +1,5 @@
----Prepares the staged changes of the current folder's repository for a model: the diff without contents of key files,
----cut to the available space, and the latest commits. The host reads them: the editor does not run git.
+---Prepares the staged changes of the current folder's repository for a model: the diff without the contents of key
+---files, cut to the available space, and the latest commits. The host reads them, because the editor does not run git.
 
 local M = {}
 
@@ -75,7 +75,7 @@ end
 ---Return the diff for a model with this context window.
 ---@param staged CodeCompanion.Staged
 ---@param window integer The model's context window in tokens; 0 = unknown
----@return string text Includes the list of all files if it was cut
+---@return string text Includes the list of all files if the diff was cut
 ---@return string? said Note for the user about omitted changes
 function M.text(staged, window)
   local room = math.floor(window * SHARE * CHARS_PER_TOKEN)

@@ -87,7 +87,8 @@ local function carry_out(ask, reply)
   finish(ask, reply, ok, result)
 end
 
----Answer an `ask` event. It is scheduled, apart from its batch of events: the user's autocommands may take long.
+---Answer an `ask` event. The answer is scheduled separately from its batch of events, because the user's autocommands
+---may be slow.
 ---@param ask table
 ---@param reply CodeCompanion.Reply Sends the answer, once
 function M.answer(ask, reply)

@@ -5,7 +5,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----The functions of the host that an event may call; `codecompanion.host` itself.
+---The host functions that an event may call, provided by `codecompanion.host`.
 ---@class CodeCompanion.HostOfEvents
 ---@field request fun(verb: string, payload: table?, callback: CodeCompanion.HostCallback?)
 ---@field notify fun(verb: string, payload: table?)

@@ -2,7 +2,7 @@
 
 local M = {}
 
----Return the payload of `hello`; errors of the configuration are raised.
+---Return the payload of `hello`; raise configuration errors.
 ---@return table payload
 ---@return table<string, string> open Environment variables of the host's process
 function M.prepare()

@@ -39,7 +39,7 @@ wire.subscribe(function(event)
   end
 end)
 
----Return whether a chat is visible (a buffer named `codecompanion://…`), which then reports the host's problem itself.
+---Return whether a chat is visible (a buffer named `codecompanion://…`); a visible chat reports host problems itself.
 ---@return boolean
 local function is_chat_shown()
   return vim.iter(vim.api.nvim_list_wins()):any(function(win)
@@ -129,7 +129,7 @@ local function greet(channel, payload)
   end, SLOW_START_MS)
 end
 
----Reinstall the private environment, which is damaged (packages were deleted), and keep queued requests.
+---Reinstall a damaged private environment (for example, after packages were deleted), and keep queued requests.
 ---@param code integer
 ---@return boolean begun
 local function repair(code)
@@ -168,7 +168,7 @@ local function on_exit(job, code, stderr_tail)
 end
 
 ---Start the host with a function and send `hello`.
----@param begin fun(open: table<string, string>): integer?, string? Starts it; returns the channel, or the problem
+---@param begin fun(open: table<string, string>): integer?, string? Starts the host; returns the channel or the problem
 local function start_with(begin)
   local ok, payload, open = pcall(require("codecompanion.host.hello_request").prepare)
   if not ok then
@@ -181,8 +181,8 @@ local function start_with(begin)
   greet(channel, payload)
 end
 
----Call a function once the adapter of new chats is chosen, which `hello` includes, unless the host was stopped
----meanwhile.
+---Call a function once the adapter for new chats, which `hello` includes, has been chosen, unless the host has been
+---stopped meanwhile.
 ---@param go_on fun()
 local function with_adapter(go_on)
   require("codecompanion.adapters.default_adapter").when_known(require("codecompanion.config").options, function()

@@ -11,28 +11,28 @@ local REFRESH_AFTER_MS = 100
 ---@field offered boolean
 ---@field asks boolean
 ---@field hints string[] Hints given by the server
----@field problem string Why it is not offered, or "" if it is
+---@field problem string Why the tool is not offered, or "" if it is
 
 ---@class CodeCompanion.McpServer
 ---@field name string
 ---@field state string "off", "not started", "starting", "ready" or "failed"
 ---@field problem string
 ---@field lacks_packages boolean
----@field source string File that configures it, or "" for the configuration
----@field line string Its command line or address
+---@field source string File that configures the server, or "" for the user's configuration
+---@field line string Command line or URL of the server
 ---@field version string
 ---@field protocol string
 ---@field tools CodeCompanion.McpTool[]
 ---@field tokens integer Token count of the offered tools
----@field resources string[][] Address and name
+---@field resources string[][] URI and name
 ---@field prompts { [1]: string, [2]: string[], [3]: string[] }[] Name, argument names, required argument names
 ---@field left_out string[]
----@field log string[] The latest lines of its log
----@field older_lines integer Number of earlier lines
+---@field log string[] Latest lines of the server log
+---@field older_lines integer Number of earlier log lines
 
 ---@class CodeCompanion.McpFile
 ---@field path string
----@field servers string[] Names of servers that it does not disable
+---@field servers string[] Names of the servers that the file does not disable
 ---@field trusted boolean
 ---@field problem string
 
@@ -54,7 +54,7 @@ end
 
 ---@alias CodeCompanion.AskHost fun(verb: string, payload: table, done: fun(err: string?, result: any))
 
----Return the arguments of a prompt as typed: `<required> [optional]`.
+---Return the argument syntax of a prompt: `<required> [optional]`.
 ---@param prompt { [1]: string, [2]: string[], [3]: string[] }
 ---@return string
 function M.arguments(prompt)
@@ -64,7 +64,8 @@ function M.arguments(prompt)
   return table.concat(shown, " ")
 end
 
----Return the resources of running servers, as `#{mcp:server:address}`; templates contain braces to fill in.
+---Return the resources of running servers that begin with `lead`, as `server:address`. Templates are omitted, because
+---their braces must be filled in.
 ---@param lead string
 ---@return string[]
 local function resources(lead)
@@ -94,7 +95,7 @@ local function offer_resources()
   end
 end
 
----Request the servers for Neovim's working folder, where the next message is written.
+---Request the list of servers for Neovim's working folder, where the next message is written.
 ---@param request CodeCompanion.AskHost The function `host.request`
 local function ask(request)
   request("show_mcp", { chat = "", cwd = vim.fn.getcwd() }, function(err, result)

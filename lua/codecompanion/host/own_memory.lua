@@ -1,6 +1,6 @@
 ---Protects Neovim's environment and memory from the user's other programs, including those that the host starts.
 ---
----Every program of the user may read `/proc/<nvim>/environ`, which contains the keys. Linux denies this for a process
+---Any program run by the user may read `/proc/<nvim>/environ`, which contains the keys. Linux denies this for a process
 ---that is not dumpable (man 2 prctl); such a process writes no core dump, and the user's debuggers cannot attach to it.
 ---The host does the same in `python/codecompanion/engine/own_memory.py`. With `sandbox = "off"` nothing changes.
 

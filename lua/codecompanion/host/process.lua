@@ -21,7 +21,7 @@ local function append_tail(lines, chunk)
 end
 
 ---Return the environment of a host: our modules on the path, and no settings of another Python, whose home would
----prevent it from starting. Without cached bytecode its startup takes twice as long.
+---prevent the host from starting. Bytecode is cached, because startup would otherwise take twice as long.
 ---@param open table<string, string> Variables of Neovim's environment that the host may have
 ---@param root string
 ---@return table<string, string>

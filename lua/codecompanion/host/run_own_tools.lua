@@ -1,7 +1,7 @@
----Runs user-defined tools: the host requests one by name, and the answer is the result as the model reads it.
+---Runs user-defined tools. The host requests a tool by name and receives its result as the model reads it.
 ---
----The function runs in the editor with the user's permissions; a slow one must be asynchronous, or it blocks the
----editor. Its result is data: text, or values that JSON supports.
+---The function of a tool runs in the editor with the user's permissions; a slow function must be asynchronous, or it
+---blocks the editor. Its result is text, or values that JSON supports.
 
 local plain = require("codecompanion.values.plain")
 
@@ -95,10 +95,10 @@ local function outcome(name, result)
   return { text = text, is_error = is_error }
 end
 
----Return the functions of a tool, each with the signature of a user-defined one: arguments, context, done.
+---Return the functions of a tool, each with the signature of a user-defined function: arguments, context, done.
 ---@param callback function|table
 ---@return (fun(arguments: table, context: table, done: fun(result: any)): any)[]
----@return boolean can_wait Whether the last one may call `done` later
+---@return boolean can_wait Whether the last function may call `done` later
 local function steps_of(callback)
   if type(callback) == "function" then
     local known = debug.getinfo(callback, "u")

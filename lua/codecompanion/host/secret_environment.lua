@@ -1,8 +1,8 @@
 ---Finds variables of Neovim's environment that look like secrets; the host's process is started without them.
 ---
----Every program of the user can read the environment of a process (`/proc/<pid>/environ`). Hidden variables are sent to
----the host in the message `hello`, and in `give_environment` after a change. Variables that are not secret may also be
----hidden: the host decides from both parts which ones the model's programs get
+---Any program run by the user can read the environment of a process (`/proc/<pid>/environ`). Hidden variables are sent
+---to the host in the message `hello`, and in `give_environment` after a change. Variables that are not secret may also
+---be hidden: among all variables, hidden or not, the host decides which ones the model's programs get
 ---(`tools/commands/command_environment.py`).
 
 local M = {}
@@ -15,7 +15,7 @@ local MIN_KEY_LENGTH = 16 -- letters after a prefix such as `sk-`
 ---@field patterns string[] Lua patterns of names, in upper case
 ---@field plain string[]
 ---@field beginnings string[]
----@field sent string[] Headers and addresses
+---@field sent string[] Headers and URLs
 
 ---@type CodeCompanion.SecretRules?
 local rules

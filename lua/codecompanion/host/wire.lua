@@ -15,7 +15,7 @@ local M = {}
 ---@field verb string
 ---@field payload table
 ---@field callback CodeCompanion.HostCallback?
----@field id integer? Set for a request with a callback, once it was sent
+---@field id integer? Set once a request with a callback has been sent
 
 local SILENT_MS = 3000
 
@@ -87,7 +87,7 @@ local function fail(request, err)
     return
   end
   local chat = request.payload.chat or ""
-  -- `gone`: it never reached a host; the chat reports the reason on `host_exit`.
+  -- `gone`: the request never reached a host; the chat reports the reason on `host_exit`.
   M.dispatch({ type = "request_failed", chat = chat, verb = request.verb, error = err, gone = true })
 end
 
@@ -117,7 +117,7 @@ end
 
 ---Send requests to `channel` from now on.
 ---@param channel integer
----@param on_lost fun(): string Called when the channel is found closed, after which no request waits; returns why
+---@param on_lost fun(): string Called when the channel is found closed; fails all waiting requests and returns why
 function M.open(channel, on_lost)
   state.channel, state.on_lost = channel, on_lost
 end

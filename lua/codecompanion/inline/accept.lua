@@ -37,7 +37,7 @@ local function insert(place, text)
   api.nvim_win_set_cursor(0, { place.row + #lines, #lines == 1 and place.col + last or last })
 end
 
----Insert a part of the suggestion, inside the new undo step. The keys of `start` call it.
+---Insert a part of the suggestion inside the new undo step. Called by the keys that `start` feeds.
 ---@param part CodeCompanion.SuggestionPart
 function M.finish(part)
   local rest, here = flow.rest()

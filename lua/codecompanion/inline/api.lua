@@ -3,9 +3,9 @@
 
 local M = {}
 
----Accept the suggestion at the cursor, or a part of it; for mappings with a fallback if there is none.
+---Accept the suggestion at the cursor, or a part of it. If there is none, a mapping can fall back to another action.
 ---@param part? "all"|"line"|"word" "all" by default
----@return boolean accepted There was a suggestion
+---@return boolean accepted Whether there was a suggestion
 function M.accept_completion(part)
   require("codecompanion.values.arguments").optional("part", part, "string")
   local inline = package.loaded["codecompanion.inline"]

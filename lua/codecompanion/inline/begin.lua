@@ -22,7 +22,7 @@ return function(opts)
     pattern = { "*:i*", "i*:*" },
     desc = "Start completion at the cursor",
     callback = function()
-      -- At once, because the first text may be an insert into a block of lines.
+      -- Call this immediately, because the first insertion may be into a block of lines.
       require("codecompanion.inline.eligible").on_mode(vim.v.event.old_mode, vim.v.event.new_mode)
       if not has_begun then
         has_begun = true

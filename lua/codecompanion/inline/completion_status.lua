@@ -13,7 +13,7 @@ local M = {
 local ANSWER_MS = 1000 -- maximum time to wait for the host, which may be starting
 
 local last = ""
----Address in use, as reported by the host.
+---Server URL in use, as reported by the host.
 local address = ""
 
 ---Return text for status lines: `completing`, `suggestion 1/3`, `no suggestions` after a failure, or "".
@@ -71,7 +71,7 @@ local function why_not(bufnr, options)
   return why ~= "" and { why } or {}
 end
 
----Return the address of the options, without password and query.
+---Return the URL in the options, without password and query.
 ---@param options table `completion` of the options
 ---@return string
 local function plain_url(options)
@@ -89,7 +89,7 @@ function M.settings(options)
   return ("%s at %s%s, %s"):format(options.model, options.endpoint, url ~= "" and " " .. url or "", when)
 end
 
----Return the endpoint in use: the address reported by the host, otherwise the one in the options.
+---Return the endpoint in use: the URL reported by the host, otherwise the one in the options.
 ---@param options table `completion` of the options
 ---@return string
 local function asked(options)
@@ -100,7 +100,7 @@ local function asked(options)
   return ("Completion is on (%s, %s%s)"):format(options.endpoint, model, where ~= "" and ", " .. where or "")
 end
 
----@return string? sentence Reports that options of completion are invalid
+---@return string? sentence Reports that completion options are invalid
 local function mistakes()
   for _, problem in ipairs(require("codecompanion.config").findings().problems) do
     if problem:find("completion%.%w") then
@@ -145,7 +145,7 @@ function M.lines(bufnr)
   return lines
 end
 
----Show the full status: in one row if it fits and there is no problem.
+---Show the full status, in one row if it fits and there is no problem.
 local function tell_all()
   local bufnr, sentences = vim.api.nvim_get_current_buf(), M.sentences()
   if not M.is_on then

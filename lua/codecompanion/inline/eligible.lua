@@ -11,7 +11,8 @@ local MEGABYTE = 1024 * 1024
 local MAX_LINE_BYTES = 10000
 local VISUAL_BLOCK = "\22"
 
----Refusals of the host by buffer: a buffer with this name gets no suggestions (a secret file).
+---Refusals by the host, by buffer: a buffer gets no suggestions while it has the refused name (for example, a secret
+---file).
 ---@type table<integer, { name: string, why: string }>
 local refused = {}
 ---Whether text is being inserted into a block of lines, where Neovim repeats only typed text.

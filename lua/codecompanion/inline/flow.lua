@@ -20,7 +20,7 @@ local MORE = 3 -- number of suggestions to request when the user wants another o
 
 ---@class CodeCompanion.Offer : CodeCompanion.Suggestions
 ---@field index integer
----@field has_more boolean More were already requested
+---@field has_more boolean Whether more suggestions were already requested
 
 ---@type CodeCompanion.Offer?
 local offer
@@ -95,7 +95,7 @@ function M.is_shown()
   return offer ~= nil and ghost.is_shown()
 end
 
----Return the index of the visible suggestion and their number.
+---Return the index of the visible suggestion and the number of suggestions.
 ---@return integer? index
 ---@return integer? count
 function M.shown()
@@ -109,7 +109,7 @@ function M.is_asking()
   return question ~= nil and question.is_waiting == true
 end
 
----Request again automatically when a failed server may be asked, as long as the user stays in Insert mode.
+---Retry automatically once a failed server may be asked again, as long as the user stays in Insert mode.
 local function wait_for_server()
   local rest_ms = pace.rest_ms()
   if timer and rest_ms > 0 and is_automatic() and not timer:is_active() then
@@ -282,8 +282,8 @@ function M.cycle(step)
   on_change()
 end
 
----Continue after a part of the suggestion was inserted and the cursor moved after it: show the rest, or request the
----next suggestion at once.
+---Continue after a part of the suggestion was inserted before the cursor: show the rest, or immediately request the
+---next suggestion.
 ---@param left string
 function M.on_accepted(left)
   typed_tick = tick()

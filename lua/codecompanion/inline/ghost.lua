@@ -1,5 +1,5 @@
----Draws a suggestion at the cursor: its first line in the cursor's line, the others as virtual lines below it. The
----buffer is unchanged.
+---Draws a suggestion at the cursor: its first line on the cursor line, the others as virtual lines below it. The buffer
+---is unchanged.
 
 local fit = require("codecompanion.text.fit")
 local shorter = require("codecompanion.inline.short_reasons")
@@ -65,7 +65,7 @@ end
 ---@param place CodeCompanion.Place
 ---@param column integer
 ---@param columns integer
----@return table? chunks nil: it does not fit into the window's line
+---@return table? chunks nil if it does not fit on the window line
 local function over_the_rest(first, place, column, columns)
   local covered = vim.fn.strdisplaywidth(place.after, column)
   local width = vim.fn.strdisplaywidth(first, column)
@@ -194,8 +194,8 @@ local function hint_mark(place, texts)
   return { virt_text = { { (text:gsub("\n", " ")), HINT } }, hl_mode = "combine" }
 end
 
----Show after the cursor's line why there is no suggestion, until the next key. On the command line 'showmode' would
----overwrite it in Insert mode.
+---Show the reason for a missing suggestion after the cursor line until the next key. On the command line, 'showmode'
+---would overwrite the reason in Insert mode.
 ---@param place CodeCompanion.Place
 ---@param why string Shortened to fit the window
 function M.hint(place, why)
@@ -214,8 +214,8 @@ function M.clear_notice()
   noticed = nil
 end
 
----Show after the cursor's line that there will be no suggestions, and where to read more. The notice stays for some
----seconds, even while the user types.
+---Show a notice after the cursor line that there will be no suggestions, and where to read more. The notice stays for a
+---few seconds, even while the user types.
 ---@param place CodeCompanion.Place
 ---@param why string Shortened to fit the window
 function M.notice(place, why)

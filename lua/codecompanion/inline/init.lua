@@ -56,7 +56,7 @@ local function watch_typing()
   on("User", "Show a menu or a suggestion", flow.on_menu, { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" })
 end
 
----Record recently visited places for menu sources and Neovim's own completion as well.
+---Record recently visited places, also for menu sources and Neovim's own completion.
 local function watch_places()
   on({ "InsertLeave", "BufLeave" }, "Remember recent edits and visits", function(args)
     recent.visit(args.buf)
@@ -67,7 +67,7 @@ local function watch_places()
 end
 
 ---Enable completion for this session.
----@param by_hand? boolean Only for requests with `:CodeCompanionComplete`
+---@param by_hand? boolean Whether only `:CodeCompanionComplete` triggers requests
 function M.enable(by_hand)
   has_begun = true
   flow.by_hand = by_hand == true
@@ -128,7 +128,7 @@ end
 
 ---Accept a part of the suggestion at the cursor.
 ---@param part? CodeCompanion.SuggestionPart "all" by default
----@return boolean accepted There was a suggestion
+---@return boolean accepted Whether there was a suggestion
 function M.accept(part)
   return require("codecompanion.inline.accept").start(part or "all")
 end

@@ -40,7 +40,7 @@ local function complete(params, done)
   end)
 end
 
----Return the in-process server, in place of a process at the other end of a pipe.
+---Return the in-process server that takes the place of an external process.
 ---@param dispatchers vim.lsp.rpc.Dispatchers
 ---@return vim.lsp.rpc.PublicClient
 local function server(dispatchers)
@@ -102,7 +102,7 @@ local function attach(bufnr)
   end
 end
 
----Offer suggestions in this buffer and in later ones.
+---Offer suggestions in this buffer and in buffers opened later.
 function M.start()
   api.nvim_create_autocmd({ "InsertEnter", "FileType" }, {
     group = api.nvim_create_augroup(GROUP, { clear = true }),

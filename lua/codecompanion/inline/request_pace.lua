@@ -1,7 +1,8 @@
----Determines the pause in typing that triggers a request, and how long a failed server is not asked (R-261).
+---Determines the typing pause that triggers a request, and how long to wait before asking a failed server again
+---(R-261).
 ---
----The pause adapts to the server's response time (a slow one is asked less often, because most of its responses would
----be late) and to the typing rhythm (a pause is longer than the gap between two keys), within half and twice the
+---The pause adapts to the server's response time (a slow server is asked less often, because most of its responses
+---would be late) and to the typing rhythm (a pause is longer than the gap between two keys), between half and twice the
 ---configured value.
 
 local uv = vim.uv or vim.loop
@@ -60,7 +61,7 @@ function M.failed()
 end
 
 ---Return how long automatic requests stay paused after a failure.
----@return integer ms 0: not paused
+---@return integer ms 0 if not paused
 function M.rest_ms()
   return math.max(retry_at - uv.now(), 0)
 end

@@ -1,5 +1,5 @@
 ---Requests suggestions from the host (`complete_code`): the single source of ghost text, completion menus and Neovim's
----own inline completion. The last response is cached and reused while the user types along the suggestion.
+---own inline completion. The last response is cached and reused as long as the typed text matches the suggestion.
 
 local eligible = require("codecompanion.inline.eligible")
 local host = require("codecompanion.host")
@@ -71,7 +71,8 @@ local function payload_of(query)
   }
 end
 
----Report a failure after Insert mode: until then 'showmode' would hide it, and typing is not interrupted.
+---Report a failure after Insert mode ends: until then, 'showmode' would hide the report, and typing should not be
+---interrupted.
 ---@param reason string
 local function say_later(reason)
   local texts = vim.tbl_map(function(form)
@@ -101,7 +102,7 @@ local function fail(text)
   end
 end
 
----Return a failure that has not been shown at the cursor yet, once.
+---Return a failure that has not been shown at the cursor yet; each failure is returned only once.
 ---@return string?
 function M.news()
   local text = news
@@ -160,11 +161,12 @@ function M.problem(query)
   end
 end
 
----Request suggestions. `callback` is called once, on the main loop, never before this returns and not after `cancel`.
+---Request suggestions. `callback` is called once, on the main loop, never before this function returns and not after
+---`cancel`.
 ---@param query CodeCompanion.SuggestionQuery
 ---@param callback fun(suggestions: CodeCompanion.Suggestions?)
 ---@return fun() cancel
----@return boolean is_waiting Whether it waits for the host; otherwise the response was cached
+---@return boolean is_waiting Whether the request waits for the host; otherwise the response was cached
 function M.ask(query, callback)
   local request, is_done = nil, false ---@type CodeCompanion.HostRequest?, boolean
   local function finish(suggestions)

@@ -61,7 +61,7 @@ local function unmapped(index)
   return ""
 end
 
----Call the callback of the previous mapping, now that it may change the text. The keys of `former` call it.
+---Call the callback of the previous mapping, now that it may change the text. Called by the keys that `former` returns.
 ---@param index integer
 function M.call(index)
   mapped[index].before.callback()

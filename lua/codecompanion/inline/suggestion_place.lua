@@ -8,8 +8,8 @@ local M = {}
 ---@field bufnr integer
 ---@field row integer 0-based
 ---@field col integer 0-based, in bytes
----@field before string The line before the cursor
----@field after string The line after the cursor
+---@field before string Text of the line before the cursor
+---@field after string Text of the line after the cursor
 ---@field line_count integer
 
 ---Maximum length of the text that auto-pairs insert after the cursor: `})`, `"""`.
@@ -50,7 +50,7 @@ end
 ---Return the text typed between two places, if nothing else changed.
 ---@param from CodeCompanion.Place
 ---@param now CodeCompanion.Place
----@return string? typed nil: something else changed
+---@return string? typed nil if something else changed
 local function typed_between(from, now)
   if from.bufnr ~= now.bufnr or from.line_count + now.row - from.row ~= now.line_count then
     return nil
@@ -68,11 +68,11 @@ local function typed_between(from, now)
   return table.concat(lines, "\n")
 end
 
----Return the text without a closing part that auto-pairs have inserted after the cursor since.
+---Return the text without the closing characters that auto-pairs have since inserted after the cursor.
 ---@param text string
 ---@param from CodeCompanion.Place
 ---@param now CodeCompanion.Place
----@return string? text nil: it does not match the text after the cursor
+---@return string? text nil if it does not match the text after the cursor
 local function without_closing(text, from, now)
   if now.after == from.after then
     return text
@@ -94,7 +94,7 @@ end
 ---@param text string
 ---@param from CodeCompanion.Place
 ---@param now CodeCompanion.Place
----@return string? rest nil: it no longer fits; "" when all of it was typed
+---@return string? rest nil if it no longer fits; "" if all of it was typed
 function M.rest(text, from, now)
   local typed = typed_between(from, now)
   if not typed or not vim.startswith(text, typed) then

@@ -54,7 +54,7 @@ local function lines_from(bufnr, row, step, bytes)
 end
 
 ---Return the text around a place: at most 8,000 characters before it, 2,000 after it, and 20,000 from the beginning of
----the file above those. The cost depends on these limits, not on the file size.
+---the file, without overlap. The cost depends on these limits, not on the file size.
 ---@param place CodeCompanion.Place
 ---@return CodeCompanion.Surroundings
 function M.of(place)

@@ -24,7 +24,7 @@ local WAIT_MS = 250
 
 ---@class CodeCompanion.InstallProgress
 ---@field text string Current step: "12 of 37 downloaded"
----@field began integer `vim.uv.now()` at its start
+---@field began integer Start time (`vim.uv.now()`)
 ---@field elsewhere boolean Another Neovim is installing
 ---@field again boolean An environment of an older version exists
 
@@ -183,9 +183,9 @@ local function short_log_path()
   return vim.fn.fnamemodify(M.log_path(), ":~")
 end
 
----Return instructions for installing the packages of an extra, if the user has to do it.
+---Return instructions for installing the packages of an extra, if the user has to install them.
 ---@param extra string A key of `environment.EXTRAS`
----@return string? instruction nil if `:CodeCompanion install` does it
+---@return string? instruction nil if `:CodeCompanion install` installs them
 function M.by_hand(extra)
   local python = (require("codecompanion.config").options.python or {}).host_prog
   local text = "run `%s -m pip install %s`, then :CodeCompanion restart"

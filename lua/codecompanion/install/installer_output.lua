@@ -30,7 +30,7 @@ local MEANINGS = {
   { "[Nn]o solution found", "a package is not on the index, or not for this system" },
 }
 
----Return why a tool failed, and the consequence; the reason comes first because a command line cuts the end.
+---Return why a tool failed, and the consequence; the reason comes first because the command line cuts off the end.
 ---@param output string
 ---@param consequence string "the Python packages were not installed"
 ---@return string sentence Without a period

@@ -183,7 +183,7 @@ local function finish(dir, tool)
 end
 
 ---Remove obsolete installations: incomplete ones, and all but the newest two (another editor may still use the previous
----one). Only while holding the lock, so that no other installation is running.
+---one). Call this only while holding the lock, so that no other installation is running.
 ---@async
 ---@param python string
 local function clean_up(python)

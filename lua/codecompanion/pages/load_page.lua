@@ -1,5 +1,5 @@
----Requests the content of a page from the host; while the host starts or its packages are installed, a float with the
----page's title shows this.
+---Requests the content of a page from the host. While the host starts or its packages are installed, a float with the
+---page title shows the progress.
 
 local api = vim.api
 local float = require("codecompanion.screen.float")
@@ -10,7 +10,8 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----Return the text of a page that waits: the progress of an installation and its reason, or the start of the host.
+---Return the text of a waiting page: the progress of an installation and its reason, or a note that the host is
+---starting.
 ---@return string[]
 local function waiting()
   local install = require("codecompanion.install")

@@ -17,7 +17,7 @@ local ANOTHER = "Another account"
 
 ---@class CodeCompanion.LoginPage Progress reported by `login_code`
 ---@field adapter string
----@field code string "" = none
+---@field code string "" if there is none
 ---@field url string
 ---@field expires_s integer
 ---@field comes_back boolean
@@ -82,7 +82,7 @@ local function open_page(page)
   end
 end
 
----Ask for the address that the browser was redirected to. Its code is useless to others, but is kept out of the
+---Ask for the URL that the browser was redirected to. Its code is useless to others, but is still kept out of the
 ---history.
 ---@param page CodeCompanion.LoginPage
 local function ask_for_address(page)
@@ -212,7 +212,7 @@ local function tell(adapter, result)
 end
 
 ---@param adapter string
----@param account string "" = the last used account
+---@param account string "" for the last used account
 ---@param done fun(ok: boolean)
 local function start(adapter, account, done)
   local is_replaced = false

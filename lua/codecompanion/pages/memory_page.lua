@@ -34,7 +34,7 @@ local NOTHING = {
 ---@field scope "user"|"project"
 ---@field is_private boolean
 ---@field title string
----@field first string Its first line
+---@field first string First line of the entry
 ---@field time number Seconds since the epoch
 ---@field can_delete boolean
 
@@ -137,8 +137,8 @@ local function obstacle(folder)
   return vim.fn.isdirectory(found) == 1 and "" or found
 end
 
----Open a file that the user writes. A new one starts with an example, and saving it creates its folder. A cloned
----repository may contain anything at this path: reading a FIFO would block the editor.
+---Open a memory file for the user to edit. A new file starts with an example, and saving it creates its folder. A
+---cloned repository may contain anything at this path: reading a FIFO would block the editor.
 ---@param path string
 local function edit(path)
   local there = vim.uv.fs_stat(path)

@@ -20,7 +20,7 @@ local NARROW_FOOTER = { "T folder", "t file", "K read", "x revoke", "q" }
 local NARROW = 60
 local DIMMED = "codecompanion.trust"
 
----Time in milliseconds before a key on the page decides.
+---Delay in milliseconds before keys on the page can make a decision.
 M.UNREAD_MS = 500
 
 ---@param width integer
@@ -239,7 +239,7 @@ local function show(place, now)
       act(about[api.nvim_win_get_cursor(win)[1]] or {})
     end)
   end
-  ---Map a key that decides; it is ignored if it was pressed before the page could be read.
+  ---Map a decision key, which is ignored if it was pressed before the page could be read.
   local function on_decision(key, description, act)
     on(key, description, function(line)
       if uv.now() - shown_at < M.UNREAD_MS then

@@ -14,7 +14,7 @@ local MAX_WALKED, STEP, MAX_DEPTH = 20000, 300, 12
 local SKIPPED = { [".git"] = true, node_modules = true, [".venv"] = true, __pycache__ = true, target = true }
 
 ---@class CodeCompanion.ProjectFiles
----@field text? string Names relative to the folder, each between NULs; nil: not listed yet
+---@field text? string Names relative to the folder, each between NULs; nil if not listed yet
 ---@field lower? string `text` in lower case
 ---@field at number Time of the listing
 ---@field waiting? fun()[] Called when the listing is complete
@@ -72,7 +72,7 @@ end
 
 ---List the files of a folder, unless it was listed recently.
 ---@param folder string
----@param done? fun() Called once they are known, possibly at once
+---@param done? fun() Called once the files are known, possibly immediately
 function M.look(folder, done)
   local entry = known[folder] or { at = 0 }
   known[folder] = entry
@@ -134,8 +134,9 @@ local function is_there(folder, name)
   return name:find("%c") == nil and uv.fs_stat(folder .. "/" .. name) ~= nil
 end
 
----Return names of files, and folders with a trailing `/`, that match the typed text: open files, path completions,
----names in which a part begins with it or contains it, then files ignored by git.
+---Return names of files, and folders with a trailing `/`, that match the typed text, in this order: open files, names
+---that continue the text, names with a component that begins with the text, other names that contain it, and files
+---ignored by git.
 ---@param lead string
 ---@param max integer
 ---@param folder? string Defaults to the working folder
@@ -162,7 +163,8 @@ function M.fitting(lead, max, folder)
   return found
 end
 
----Call `show` when the files are known, if the cursor has not moved in Insert mode and the text before it is unchanged.
+---Call `show` when the files are known, provided that the user is still in Insert mode and neither the cursor nor the
+---line has changed.
 ---@param folder string
 ---@param show fun()
 function M.when_known(folder, show)

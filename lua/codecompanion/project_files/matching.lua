@@ -85,8 +85,8 @@ local function going_on(text, lower, lead)
 end
 
 ---Return names that match `lead` regardless of case, best first: paths that continue it (folders end with `/`), files
----whose own name begins with it, names that contain it, paths that contain it. If it contains slashes, the parts before
----the last one must occur in the folders, in order.
+---whose own name begins with it, names that contain it, paths that contain it. If `lead` contains slashes, the parts
+---before the last slash must occur in the folders, in order.
 ---@param text string Names, each between NULs
 ---@param lower string `text` in lower case
 ---@param lead string

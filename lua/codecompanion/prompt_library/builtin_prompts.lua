@@ -1,7 +1,7 @@
 ---The built-in prompts, a few for daily use, written like a user's entries in `prompt_library`.
 
----Return a function that returns `words`, and mentions the current file if nothing is selected; a selection is attached
----anyway.
+---Return a function that returns `words` and, if nothing is selected, mentions the current file; a selection is
+---attached automatically.
 ---@param words string
 ---@return fun(context: CodeCompanion.PromptContext): string
 local function about(words)

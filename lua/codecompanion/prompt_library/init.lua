@@ -106,8 +106,8 @@ end
 
 local ORDER = { configuration = 1, user = 2, ["built-in"] = 3, project = 4 }
 
----Return every known prompt: the user's, then built-in ones, then the project's, each group sorted by name. Of two with
----the same alias the first keeps it.
+---Return every known prompt: the user's, then built-in ones, then the project's, each group sorted by name. If two
+---prompts have the same alias, the first keeps it.
 ---@return CodeCompanion.Prompt[]
 function M.list()
   local found = configured()

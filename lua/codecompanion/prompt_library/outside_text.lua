@@ -1,11 +1,11 @@
----Neutralises text from outside (a project's prompt, an MCP server's) before it is put into the input, because it is
+---Neutralises external text (a prompt from a project or an MCP server) before it is put into the input, because it is
 ---not trusted like typed text. It must not run slash commands, choose tools or mention anything beyond the project: a
----space is inserted into any other mention (`# {file:~/notes}`), even in code, because later typing may end the code. A
----user who removes the space has written the mention.
+---space is inserted into such mentions (`# {file:~/notes}`), even in code, because later typing may end the code. If
+---the user removes the space, the mention counts as typed.
 
 local M = {}
 
----Items that text from outside may mention, because they show only the user's work in the project.
+---Items that external text may mention, because they show only the user's work in the project.
 local HARMLESS = {
   buffer = true,
   codebase = true,
@@ -31,7 +31,7 @@ local function is_harmless(name, argument)
   return name == "file" or HARMLESS[name] == true and (name ~= "buffer" or argument == "")
 end
 
----Return the text with a space inserted into items of editor context that send more than the project.
+---Return the text with a space inserted into every editor context mention that `allows` does not accept.
 ---@param text string
 ---@param allows? fun(name: string, argument: string): boolean
 ---@return string

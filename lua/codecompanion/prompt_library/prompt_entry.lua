@@ -8,7 +8,7 @@ local M = {}
 ---@field role "system"|"user"
 ---@field text string|fun(context: CodeCompanion.PromptContext): string
 ---@field condition? fun(context: CodeCompanion.PromptContext): boolean
----@field contains_code? boolean It is not sent while `opts.send_code` is false
+---@field contains_code? boolean The message is not sent while `opts.send_code` is false
 
 ---@class CodeCompanion.Prompt
 ---@field name string
@@ -17,12 +17,12 @@ local M = {}
 ---@field interaction "chat"|"inline"
 ---@field messages CodeCompanion.PromptMessage[]
 ---@field auto_submit boolean
----@field user_prompt string Question to ask before it is used, "" = none
+---@field user_prompt string Question to ask before the prompt is used, or "" if there is none
 ---@field stop_context_insertion boolean
 ---@field is_slash_cmd boolean
 ---@field modes string[]
 ---@field filetypes string[]
----@field adapter string "" = the adapter of new chats
+---@field adapter string "" for the adapter of new chats
 ---@field model string
 ---@field parameters CodeCompanion.PromptParameter[]
 ---@field files string[] Files to attach
@@ -34,7 +34,7 @@ local M = {}
 ---@field path? string Its file
 ---@field sha256? string
 ---@field beginning? string Beginning of text that is not loaded yet
----@field condition? fun(context: CodeCompanion.PromptContext): boolean Whether it is offered
+---@field condition? fun(context: CodeCompanion.PromptContext): boolean Whether the prompt is offered
 ---@field run? fun(context: CodeCompanion.PromptContext) Called instead of sending anything
 
 ---@param value? string|string[]

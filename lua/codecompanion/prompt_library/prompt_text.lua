@@ -1,4 +1,4 @@
----Turns the messages of a prompt into the text to send: placeholders, arguments, the selection.
+---Turns the messages of a prompt into the text to send: fills in placeholders, and adds arguments and the selection.
 
 local place = require("codecompanion.prompt_library.prompt_context")
 local tame = require("codecompanion.prompt_library.outside_text")
@@ -22,7 +22,7 @@ end
 ---@param argument string
 ---@return string
 ---@return boolean used_argument
----@return boolean used_code It contains the text of the buffer
+---@return boolean used_code Whether the result contains buffer text
 function M.fill(text, context, parameters, argument)
   local used_argument, used_code = false, false
   text = text:gsub("%${([%w_%.]+)}", function(name)
@@ -106,7 +106,7 @@ end
 ---@param given { parameters: table<string, string>, argument: string, more: string }
 ---@return string text The user message
 ---@return string system Instruction for the system prompt, or "" if there is none
----@return boolean sends_code It contains text of a buffer, or is marked as containing code
+---@return boolean sends_code Whether the prompt contains buffer text or is marked as containing code
 function M.make(prompt, context, given)
   local parts, systems, has_argument, has_code, is_code = {}, {}, false, false, false
   for _, message in ipairs(prompt.messages) do

@@ -1,4 +1,4 @@
----Asks questions through `vim.ui.select` and `vim.ui.input`: in Normal mode, with `<C-c>` as a proper cancellation.
+---Asks questions through `vim.ui.select` and `vim.ui.input`, in Normal mode and with `<C-c>` handled as a cancellation.
 
 local api = vim.api
 local float = require("codecompanion.screen.float")
@@ -229,7 +229,8 @@ function M.select(items, options, on_choice)
   end)
 end
 
----Choose several items if the picker supports it: Neovim's own is replaced by ours, which does; in others, choose one.
+---Choose several items if the picker supports it, otherwise one. Neovim's own picker is replaced by ours, which
+---supports it.
 ---@generic T
 ---@param items T[]
 ---@param options table As for `vim.ui.select`

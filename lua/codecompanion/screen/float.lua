@@ -18,7 +18,7 @@ local MEASURED_LINES = 500 -- more lines fill the screen anyway
 ---@field filetype? string Highlighted with treesitter if there is a parser, otherwise with syntax
 ---@field footer? string|string[]|fun(width: integer): string[] Hints; those that do not fit are omitted, except the
 ---last one
----@field max_width? integer Maximum, for a width of the whole editor
+---@field max_width? integer Maximum width in columns; defaults to the editor width
 ---@field wrap? boolean Whether long lines wrap; true by default
 ---@field hanging? integer Indentation of wrapped lines
 ---@field on_resize? fun(bufnr: integer) Called after the float was resized
@@ -281,7 +281,7 @@ function M.show(result)
   end
   local text = (result.text:gsub("\r\n", "\n"))
   local lines = vim.split(text, "\n", { plain = true })
-  -- the summary of a tool result has the number of lines without those that are not output
+  -- the summary of a tool result counts only the lines that are output
   local size = (result.summary or "") ~= "" and result.summary or numbers.counted(#lines, "line")
   M.open({ title = title, lines = lines, filetype = result.filetype, footer = { size, "q close" } })
 end

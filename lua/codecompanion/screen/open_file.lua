@@ -1,5 +1,5 @@
----Shows a file beside the chat in a suitable window. A window with unsaved changes without 'hidden', or with
----'winfixbuf', is unsuitable; then a split is opened.
+---Shows a file beside the chat in a suitable window. A window is unsuitable if it has unsaved changes and 'hidden' is
+---off, or if it has 'winfixbuf'; if no window is suitable, a split is opened.
 
 local api = vim.api
 
@@ -20,7 +20,7 @@ local function can_take(win)
   return is_kept or not vim.bo[bufnr].modified
 end
 
----Go to a window for the file, a new one if none is suitable.
+---Go to a suitable window for the file, or to a new one if there is none.
 local function go_to_window()
   local before = vim.fn.win_getid(vim.fn.winnr("#"))
   for _, win in ipairs({ before, unpack(api.nvim_tabpage_list_wins(0)) }) do
@@ -59,7 +59,7 @@ function M.file(path, line, column)
 end
 
 ---Neovim's own keys that open the name under the cursor. They treat `term://…` as a terminal to start, and pass other
----addresses to any plugin that reads them.
+---URLs to any plugin that reads them.
 local OPEN_NAMES = {
   gf = "edit",
   gF = "edit",
@@ -93,8 +93,8 @@ local function open_name(mode, command)
   M.file(place.path, place.line, place.column)
 end
 
----Make the keys for the name under the cursor open only files, because the text was written by a model, a page or a
----folder. The user's own mappings are kept.
+---Make the keys that open the name under the cursor open only files, because the text comes from a model, a web page or
+---a folder. The user's own mappings are kept.
 ---@param bufnr integer
 function M.only_files(bufnr)
   for _, mode in ipairs({ "n", "x" }) do

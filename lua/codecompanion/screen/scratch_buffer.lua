@@ -5,7 +5,7 @@ local api = vim.api
 local M = {}
 
 ---@param lines string[]
----@return integer bufnr It is deleted when no window shows it
+---@return integer bufnr The buffer, which is deleted when no window shows it
 function M.new(lines)
   local bufnr = api.nvim_create_buf(false, true)
   vim.bo[bufnr].bufhidden = "wipe"

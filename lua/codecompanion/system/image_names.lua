@@ -1,4 +1,4 @@
----Recognises files that are images models can read, by their names.
+---Recognises image files that models can read, by their names.
 
 local EXTENSIONS = { png = true, jpg = true, jpeg = true, gif = true, webp = true }
 

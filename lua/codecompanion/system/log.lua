@@ -1,4 +1,4 @@
----Writes the log file of the host, which also stores messages that do not fit the command line.
+---Writes the log file of the host, which also stores messages that do not fit on the command line.
 
 local uv = vim.uv or vim.loop
 

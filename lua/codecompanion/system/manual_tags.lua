@@ -1,4 +1,5 @@
----The help tags of the manual. Plugin managers create them, except for a checkout that they only load (`dir = …`).
+---Creates the help tags of the manual if they are missing. Plugin managers create them, except for a checkout that they
+---only load (`dir = …`).
 
 local M = {}
 

@@ -1,5 +1,5 @@
----Finds the programs that the plugin starts, never one from the folder the user works in, which an empty or relative
----entry of PATH refers to.
+---Finds the programs that the plugin starts, but never in the user's working folder, to which an empty or relative PATH
+---entry refers.
 
 local uv = vim.uv or vim.loop
 

@@ -13,7 +13,7 @@ local BINARY = vim.fn.has("win32") == 1 and "/Scripts/python.exe" or "/bin/pytho
 
 ---@class CodeCompanion.Stamp
 ---@field lock string sha256 of the lock file
----@field python string Version, as in 3.11.7
+---@field python string Version, for example 3.11.7
 ---@field interpreter string Real path of the environment's python
 ---@field tool string uv or pip
 

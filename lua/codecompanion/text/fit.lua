@@ -7,7 +7,7 @@ local M = {}
 local MIN_PART = 18 -- in cells, including the separator
 local MIN_NAME = 6 -- cells of a name's beginning that still identify it
 
----Return the text columns of a window.
+---Return the number of text columns in a window.
 ---@param win integer
 ---@return integer
 function M.room(win)
@@ -15,7 +15,7 @@ function M.room(win)
   return info and math.max(1, info.width - info.textoff) or vim.o.columns
 end
 
----Return the text columns of the narrowest window that shows the chat, or of the whole editor if none does.
+---Return the number of text columns in the narrowest window that shows the chat, or in the whole editor if none does.
 ---@param chat CodeCompanion.Chat
 ---@return integer
 function M.narrowest(chat)
@@ -26,10 +26,11 @@ function M.narrowest(chat)
   return width or vim.o.columns
 end
 
----Maximum cells of the columns for signs, folds and numbers.
+---Maximum width, in cells, of the columns for signs, folds and numbers.
 local MAX_BESIDE = 50
 
----Return whether a string fits beside those columns at any width: measuring them takes longer than drawing the string.
+---Return whether a string fits beside the sign, fold and number columns at any width: measuring the columns takes
+---longer than drawing the string.
 ---@param chat CodeCompanion.Chat
 ---@param cells integer
 ---@return boolean
@@ -86,7 +87,7 @@ function M.cut(text, width)
   return width < 1 and "" or (M.head(text, width - 1) .. "…")
 end
 
----Shorten a string at its end, between words unless the last word is most of it.
+---Shorten a string at its end, at a word boundary unless the last word makes up most of the string.
 ---@param text string
 ---@param width integer
 ---@return string

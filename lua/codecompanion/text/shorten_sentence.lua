@@ -35,7 +35,7 @@ local function shorten_path(path, too_many)
   return path
 end
 
----Return the file paths in a sentence, longest first. Web addresses are not included, because they are copied.
+---Return the file paths in a sentence, longest first. URLs are not included, because users copy them.
 ---@param text string
 ---@return string[]
 local function paths_of(text)

@@ -144,8 +144,8 @@ local function reads_like_written(line, from)
     or line:find("^<%d+ lines of <", from) ~= nil
 end
 
----Return whether a letter beyond ASCII could be mistaken for another one at its position: in the host of an address,
----beside Latin letters, or in a word made of lookalikes only.
+---Return whether a letter beyond ASCII could be mistaken for another one at its position: in the host name of a URL,
+---beside Latin letters, or in a word made only of lookalikes.
 ---@param code integer
 ---@param word string Delimited by blanks
 ---@param at integer Position in the word
@@ -192,7 +192,7 @@ end
 
 ---Escape a line so that no two different lines look identical.
 ---@param line string Without a line break
----@param prose? boolean Text of files: letters of any script are shown unescaped
+---@param prose? boolean Whether the text is from a file: letters of any script are then shown unescaped
 ---@return CodeCompanion.Visible
 function M.line(line, prose)
   if not line:find("[^\32-\126]") and not line:find((" "):rep(LONG_BLANK), 1, true) and not line:find("<", 1, true) then
@@ -249,9 +249,9 @@ local function blank_run(lines, first, marker)
   return last
 end
 
----Return the lines of a string in visible form; a run of equal lines becomes one line with their number.
+---Return the lines of a string in visible form; a run of identical lines becomes one line with a count.
 ---@param text string
----@param diff? boolean Every line begins with its sign
+---@param diff? boolean Whether every line begins with a diff sign
 ---@return CodeCompanion.Visible[]
 function M.lines(text, diff)
   local given = vim.split((text:gsub("\n+$", "")), "\n", { plain = true })

@@ -1,4 +1,4 @@
----Finds the nearest key to a mistyped one.
+---Finds the known key nearest to a mistyped one.
 
 local M = {}
 

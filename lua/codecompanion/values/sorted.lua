@@ -1,4 +1,5 @@
----Iterates a table in key order: numbers by value, then names alphabetically, so that messages have a stable order.
+---Iterates over a table in key order: numbers by value, then names alphabetically, so that messages have a stable
+---order.
 
 ---@generic T: table
 ---@param map T

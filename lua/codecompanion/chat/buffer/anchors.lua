@@ -62,8 +62,8 @@ local function sweep(chat)
   end, SWEEP_MS)
 end
 
----Remove all marks except the anchors, all namespaces at once where there are lines, because each would search all
----marks.
+---Remove all marks except the anchors. Where there are lines, all namespaces are cleared at once, because clearing each
+---one separately would search all marks.
 ---@param chat CodeCompanion.Chat
 function M.clear_marks(chat)
   local places = {}

@@ -159,7 +159,7 @@ function M.chunks(chat, width)
   return fit.cut_chunks({ { full[1], full[2] } }, width)
 end
 
----Return the bar of a window. Neovim asks on every key press, so the result is cached.
+---Return the bar of a window. Neovim requests it on every key press, so it is cached.
 ---@param win integer
 ---@param in_winbar boolean Otherwise it is for a status line
 ---@return string

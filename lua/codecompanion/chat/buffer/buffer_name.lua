@@ -104,7 +104,7 @@ function M.follow(chat)
   end
 end
 
----Name the buffer of a new chat; one that was already named after the chat keeps its name.
+---Name the buffer of a new chat; a buffer that is already named after the chat keeps its name.
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
 function M.give(chat, bufnr)
@@ -115,7 +115,7 @@ function M.give(chat, bufnr)
   chat.buffer_name = api.nvim_buf_get_name(bufnr)
 end
 
----Restore the name of a renamed chat buffer (`:file`, `:saveas`), because it identifies the chat.
+---Restore the name of a renamed chat buffer (`:file`, `:saveas`), because the name identifies the chat.
 ---@param chat CodeCompanion.Chat
 function M.keep(chat)
   if api.nvim_buf_get_name(chat.bufnr) == chat.buffer_name then

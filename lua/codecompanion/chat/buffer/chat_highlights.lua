@@ -1,4 +1,4 @@
----Defines the highlight groups of the chat buffer, each linked to a standard group and free to be overridden. The list
+---Defines the highlight groups of the chat buffer, each linked to a standard group; users can override them. The list
 ---is the documentation: name, link, purpose.
 
 local M = {}
@@ -43,7 +43,7 @@ M.groups = {
 }
 
 ---Groups for status lines, whose background differs from that of the text. The colours of `group` are readable on the
----background of text, so they are swapped here: readable in any colour scheme, light or dark.
+---text background, so they are swapped here to be readable in any colour scheme, light or dark.
 ---@type { [1]: string, [2]: string, [3]: string }[]
 M.swapped = {
   { "CodeCompanionStatusHigh", "DiagnosticWarn", "Above 80 %, swapped colours" },

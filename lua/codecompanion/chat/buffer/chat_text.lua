@@ -1,6 +1,6 @@
 ---Edits the text of a chat buffer without adding to the undo history, and manages the input region.
 ---
----`anchors` has the positions. Machine edits are kept out of the undo history: `u` belongs to the user.
+---`anchors` stores the positions. Machine edits are kept out of the undo history: `u` belongs to the user.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")
@@ -198,8 +198,8 @@ local function typed_on_header(chat)
   return ""
 end
 
----Rebuild header and input after an edit across them (`ggdG`, `dd` on the last line, `J` on the header). The text of
----the input is kept.
+---Rebuild the header and the input after an edit that spans both (`ggdG`, `dd` on the last line, `J` on the header).
+---The text of the input is kept.
 ---@param chat CodeCompanion.Chat
 ---@return boolean changed
 function M.ensure_input(chat)

@@ -1,4 +1,4 @@
----Manages the folds of a chat, independent of windows: extmarks store their positions, a table their state; windows
+---Manages the folds of a chat independently of windows: extmarks store their positions, a table their state; windows
 ---only follow. The file is longer than others because everything that changes a window's folds must keep the same table
 ---in sync.
 ---
@@ -121,7 +121,7 @@ function M.remove(chat, fold)
   chat.folds[fold.id] = nil
 end
 
----Remove a fold if no other one begins on its first line; folds inside keep their state and move up.
+---Remove a fold if no other fold begins on its first line; folds inside keep their state and move up.
 ---@param chat CodeCompanion.Chat
 ---@param fold CodeCompanion.Fold
 function M.unwrap(chat, fold)
@@ -144,7 +144,7 @@ function M.unwrap(chat, fold)
   chat.folds[fold.id] = nil
 end
 
----Save the folds that the user opened and closed for the next drawing of the chat.
+---Save which folds the user has opened or closed, for the next drawing of the chat.
 ---@param chat CodeCompanion.Chat
 function M.keep_states(chat)
   for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
@@ -261,8 +261,8 @@ function M.remember(chat, win)
   end)
 end
 
----Return whether Vim has restored all folds of a window that shows the chat again: it stores them per window and
----buffer. Then a long chat needs no rebuild.
+---Return whether Vim has restored all folds of a window that shows the chat again: Vim stores folds per window and
+---buffer. If it has, a long chat needs no rebuild.
 ---@param chat CodeCompanion.Chat
 ---@param win integer
 ---@return boolean

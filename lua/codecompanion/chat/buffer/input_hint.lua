@@ -34,9 +34,9 @@ local NO_MODEL = "No model is set up: run :CodeCompanion adapter."
 ---@type table<CodeCompanion.Chat, { name: string, text: string? }> Result for the adapter of each chat
 local found = setmetatable({}, { __mode = "k" })
 
----Return the message in an empty chat about its automatically chosen adapter.
+---Return the message that an empty chat shows about its automatically chosen adapter.
 ---@param chat CodeCompanion.Chat
----@param is_seen boolean Whether the user sees it before anything is sent
+---@param is_seen boolean Whether the user sees the message before anything is sent
 ---@return string? text nil if the chat has another adapter
 local function chosen(chat, is_seen)
   local config = require("codecompanion.config").options
@@ -50,7 +50,8 @@ local function chosen(chat, is_seen)
   return choice.sentence(made, keys.keys("change_adapter", "n")[1])
 end
 
----Return the message in an empty chat about its adapter: why it was chosen, or that it lacks a model, a key or a login.
+---Return the message that an empty chat shows about its adapter: why it was chosen, or that it lacks a model, a key or
+---a login.
 ---@param chat CodeCompanion.Chat
 ---@param is_seen boolean
 ---@return string?
@@ -118,7 +119,7 @@ end
 
 ---Show how to send while the draft is empty, and the intro while the chat is empty.
 ---@param chat CodeCompanion.Chat
----@param is_seen? boolean The user sees it before anything is sent; always true once the host has opened the chat
+---@param is_seen? boolean The user sees the message before anything is sent; always true once the host opened the chat
 function M.draw(chat, is_seen)
   local row = anchors.position(chat, "input")
   local empty = row == api.nvim_buf_line_count(chat.bufnr) - 1

@@ -33,7 +33,7 @@ end
 ---Maximum bytes of a character, which usually takes one cell.
 local UTF8_BYTES = 4
 
----Limit for measuring a single line, in windows full of bytes; a longer line counts as too long.
+---Limit for measuring a single line, as a multiple of the window's cells; a line with more bytes counts as too long.
 local MEASURED = 16
 
 ---Return the first line to show so that the last line is at the bottom of the screen (1-based); call it inside the

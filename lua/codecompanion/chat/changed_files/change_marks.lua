@@ -1,4 +1,4 @@
----Finds changes of files in a chat buffer.
+---Finds file changes in a chat buffer.
 
 local api = vim.api
 

@@ -1,6 +1,6 @@
----Maps the keys of the quickfix list that keep or revert each hunk changed by tools.
+---Maps the quickfix keys that keep or revert each hunk changed by tools.
 ---
----The host reverts, with a three-way merge and a log entry; review decisions are kept until Neovim exits.
+---The host does the reverting, with a three-way merge and a log entry; review decisions are kept until Neovim exits.
 
 local api = vim.api
 local keys = require("codecompanion.changes.decision_keys")

@@ -80,7 +80,7 @@ function M.draw(chat)
   })
 end
 
----Milliseconds without a check after which a starting server counts as having accepted the request; it is checked every
+---Milliseconds without a check after which a starting server counts as having accepted the request; checks run every
 ---second.
 local LOOK_MISSED_MS = 2000
 
@@ -127,7 +127,7 @@ local function stop_wait(chat)
 end
 
 ---Show how many seconds a wait has lasted: a long prompt, silent reasoning or a summary may take minutes. For a
----streaming reply the seconds since its last piece count; while text arrives, a tick only compares two numbers.
+---streaming reply, the wait counts from its last chunk; while text arrives, a tick only compares two numbers.
 ---@param chat CodeCompanion.Chat
 function M.count_wait(chat)
   local flows = status.flows(chat)
@@ -161,7 +161,7 @@ function M.count_wait(chat)
   )
 end
 
----Record that a piece of the reply has arrived.
+---Record that a chunk of the reply has arrived.
 ---@param chat CodeCompanion.Chat
 function M.heard(chat)
   if chat.wait and chat.wait.on == "flows" then

@@ -15,8 +15,8 @@
 ---@field item? table Data for `K` and for later updates: call_id, message_id, …
 ---@field virtual? { [1]: string, [2]: string }[] A line of virtual text instead of lines
 ---@field virtual_id? integer Its extmark, once drawn
----@field change? CodeCompanion.Change The change of the view that it shows
----@field notice? CodeCompanion.Notice The notice that it shows
+---@field change? CodeCompanion.Change The change of the view that the block shows
+---@field notice? CodeCompanion.Notice The notice that the block shows
 
 ---@class CodeCompanion.BlockMark
 ---@field row integer
@@ -34,16 +34,16 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----Text in the line of an item that is not sent, or not in full.
+---Text in the line of an item that is not sent, or not sent in full.
 M.CLEARED = " · cleared"
 M.LOST = " · since removed"
 M.CUT = " · cut to %d %%"
 
----Text in the line of a reverted change of a file.
+---Text in the line of a reverted file change.
 M.REVERTED = " · reverted"
 
 local MIN_TITLE = 12
----Cells between a line and the text at its right edge.
+---Minimum number of cells between a line and the text at its right edge.
 local MIN_GAP = 2
 ---Width in cells below which a line omits the words that its sign replaces.
 local NARROW = 60
@@ -265,7 +265,8 @@ end
 
 local MAX_REASON_BYTES = 200
 
----Return why a call failed: the first line of its error, without the period and the file named in the title, shortened.
+---Return why a call failed: the first line of its error, shortened, without the full stop and the file named in the
+---title.
 ---@param text? string
 ---@param title string
 ---@return string

@@ -169,8 +169,8 @@ local function edit_lines(chat, change)
   return lines
 end
 
----Draw the line of virtual text of an edit. Neovim draws lines of several marks at one position newest first: if one
----request caused several edits, the mark of the first one has the lines of all.
+---Draw the virtual text line of an edit. Neovim draws the lines of several marks at one position newest first, so if
+---one request caused several edits, the mark of the first edit has the lines of all of them.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 local function draw_edit(chat, change)
@@ -210,7 +210,7 @@ local function tier_line(event)
   )
 end
 
----Draw the card of a compaction: its keys, its tier, and dimmed if it is not part of the request.
+---Draw the card of a compaction with its keys and its tier, dimmed if it is not part of the request.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 local function draw_card(chat, change)
@@ -320,7 +320,7 @@ function M.title(chat, id, title, width)
   return chunks
 end
 
----Close an undone card; restore the initial state of one that is in effect again.
+---Close the card of an undone change; restore the initial state of a card that is in effect again.
 ---@param chat CodeCompanion.Chat
 ---@param change CodeCompanion.Change
 function M.refold(chat, change)

@@ -11,8 +11,8 @@ local runs = require("codecompanion.chat.draw.fold_removed_messages")
 
 local M = {}
 
----Remove a header without content: the provider compacted before it wrote, and the header is drawn again below the
----card.
+---Remove a header without content: the provider compacted before it wrote any text, and the header is drawn again below
+---the card.
 ---@param chat CodeCompanion.Chat
 local function drop_bare_header(chat)
   if chat.tail_kind ~= "header" then
@@ -39,7 +39,7 @@ local function header_above(chat, row)
   return mark and chat.roles[mark[1]] == "llm" and row - 1 or nil
 end
 
----Return the model's header above `row` if only notices are between them: no sent message belongs to it.
+---Return the model's header above `row` if there are only notices between them, so that no sent message belongs to it.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 ---@return integer? mark

@@ -1,4 +1,4 @@
----Folds removed messages: runs of messages that are no longer sent, never one that is (lesson 54). The file is longer
+---Folds runs of removed messages, which are no longer sent, and never a message that is (lesson 54). The file is longer
 ---than others because finding, joining, splitting and removing runs must keep one list in order.
 ---
 ---The host reports removed messages (`chat.gone`); a run is one fold and begins with a line that describes it. It
@@ -19,7 +19,8 @@ local ALONE = { compacted = "an earlier summary, now part of a newer one" }
 
 M.ns = api.nvim_create_namespace("codecompanion.chat.runs")
 
----Limits of a pass: rows per step; in a longer chat, milliseconds before it yields to the user, and the pause.
+---Limits of a pass: rows per step and, in a longer chat, the milliseconds before it yields to the user and the length
+---of the pause.
 local ROWS, BUDGET_MS, PAUSE_MS = 2000, 4, 2
 local ATOMS = 500
 local PLACE = 1
@@ -34,7 +35,7 @@ local PLACE = 1
 ---@field to? integer Number of its last user message
 ---@field fold? CodeCompanion.Fold
 
----Return whether an item is neither sent nor removed: it is folded with its neighbours.
+---Return whether an item is neither sent nor removed and is therefore folded with its neighbours.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@return boolean
@@ -140,7 +141,7 @@ local function join(run, chat, item, kind, seen)
   end
 end
 
----Return the runs that should exist, and the drawn ones.
+---Return the runs that should exist, and those that are drawn.
 ---@param chat CodeCompanion.Chat
 ---@param breathe fun()
 ---@return CodeCompanion.Run[] wanted

@@ -13,8 +13,8 @@ local M = {}
 local MAX = 200
 local AT_END = "end"
 
----Events that make a notice obsolete: the input was sent, a reply arrives, the same question is answered, the chat is
----compacted, the files that wait for trust change, no chat is missing.
+---Events that make a notice obsolete: the input is sent, a reply arrives, the same question is answered, the chat is
+---compacted, the list of files waiting for trust changes, or no chat is missing any more.
 ---@alias CodeCompanion.NoticeEnd "input"|"reply"|"answer"|"compaction"|"trust"|"restored"
 
 ---@class CodeCompanion.Notice
@@ -186,7 +186,8 @@ function M.question_changed(chat)
   end
 end
 
----Remove the read-only notice before the owner of the chat is checked again, which repeats it if it still applies.
+---Remove the read-only notice before the owner of the chat is checked again; the check repeats the notice if it still
+---applies.
 ---@param chat CodeCompanion.Chat
 function M.owner_is_asked(chat)
   take_away(chat, function(notice)
@@ -196,7 +197,7 @@ end
 
 ---Handle the opening of the chat in the host, which repeats the notices that apply.
 ---@param chat CodeCompanion.Chat
----@param resumed boolean Its log follows
+---@param resumed boolean Whether the log of the chat follows
 function M.opening(chat, resumed)
   chat.is_opening = resumed or nil
   chat.notices = vim.tbl_filter(function(notice)
@@ -265,7 +266,7 @@ local function said_below(chat, keys)
   return found
 end
 
----Insert the notices into the entries of a piece of the log.
+---Insert the notices into the log entries of a `restored` event.
 ---@param chat CodeCompanion.Chat
 ---@param event table restored event
 ---@return table[] entries

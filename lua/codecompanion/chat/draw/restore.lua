@@ -130,7 +130,7 @@ function M.blocks(chat, entries)
   return list, header
 end
 
----Remove a header drawn because the piece began inside a turn; the piece above has the real one.
+---Remove a header that was drawn because the piece began inside a turn; the piece above has the actual header.
 ---@param chat CodeCompanion.Chat
 ---@param header boolean The piece above ends inside a turn that has a header
 local function drop_orphan(chat, header)
@@ -147,7 +147,7 @@ local function drop_orphan(chat, header)
   end
 end
 
----Return the kind of the block that becomes the topmost without an orphaned header.
+---Return the kind of the block that becomes the topmost one when an orphaned header is removed.
 ---@param list CodeCompanion.Block[]
 ---@return string
 local function top_kind(list)
@@ -200,7 +200,7 @@ local function settle_rows(chat)
   end, SETTLED_MS)
 end
 
----Fold removed messages once all pieces are drawn. The folds of the first piece grow only once, now.
+---Fold removed messages once all pieces are drawn, so that the folds of the first piece grow only once.
 ---@param chat CodeCompanion.Chat
 local function finish(chat)
   chat.restore.orphan = nil

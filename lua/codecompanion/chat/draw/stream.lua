@@ -126,7 +126,7 @@ local function read_new_lines(chat)
   live.line(chat, last, line, kind)
 end
 
----Append a piece of text of one kind.
+---Append streamed text of one kind.
 ---@param chat CodeCompanion.Chat
 ---@param kind "text"|"reasoning"
 ---@param text string

@@ -9,8 +9,8 @@ local M = {}
 ---Prefix of an open card.
 M.BAR = "▎ "
 
----Maximum number of lines outside the sections of a card; with more it is drawn closed (a transcript in place of a
----summary).
+---Maximum number of lines outside the sections of a card; a card with more is drawn closed (it has a transcript in
+---place of a summary).
 local MAX_OPEN_LINES = 30
 
 ---Return the row ranges of a summary's sections, which the host has found.

@@ -135,7 +135,7 @@ function M.set_lost(chat, item, lost)
   set_note(chat, item, "lost", lost)
 end
 
----Set whether a call's change of a file is in effect: the fold of a reverted change shows this.
+---Set whether the file change of a call is in effect: the fold of a reverted change shows this.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@param reverted boolean
@@ -159,7 +159,7 @@ local function set_reverted(chat, item, reverted)
   remove_note(chat, first, blocks.REVERTED)
 end
 
----Update the changes of files that are reverted.
+---Update which calls have a reverted file change.
 ---@param chat CodeCompanion.Chat
 ---@param change_ids string[] All changes that are now reverted
 function M.reverted(chat, change_ids)

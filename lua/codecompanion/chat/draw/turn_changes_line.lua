@@ -1,4 +1,5 @@
----Shows one line at the end of a turn with its file changes, if it changed more than one file; later reverts update it.
+---Shows one line with the file changes at the end of a turn that changed more than one file; later reverts update the
+---line.
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.chat_text")
@@ -100,7 +101,7 @@ local function draw_again(chat, item)
   end)
 end
 
----Update the changes of files that are reverted.
+---Update which file changes are reverted.
 ---@param chat CodeCompanion.Chat
 ---@param change_ids string[] All changes that are now reverted
 function M.reverted(chat, change_ids)

@@ -306,7 +306,7 @@ local function add_cards(found, done)
   end)
 end
 
----Ask the local servers (at most 0.3 s) and the host about them, then show the list.
+---Query the local servers (for at most 0.3 s), ask the host about them, then show the list.
 function M.open()
   local http = require("codecompanion.config").options.adapters.http
   local chat = chat_here()

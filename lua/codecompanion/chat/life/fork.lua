@@ -24,7 +24,7 @@ local LAST_CHARS = 40
 
 ---@class CodeCompanion.Edit
 ---@field message_id string Id of the edited message
----@field fork string Id of the new branch; the same one is used for a retry
+---@field fork string Id of the new branch; a retry uses the same id
 ---@field before string Previous text of the input
 ---@field sending? boolean The host is creating the branch
 

@@ -13,13 +13,13 @@ local M = {}
 M.ns = api.nvim_create_namespace("codecompanion.chat.guard")
 
 local DESC = "CodeCompanion: the transcript is read-only"
----Keys that start writing: they move to the input.
+---Keys that start inserting text; they act in the input instead.
 local WRITE = { "i", "I", "a", "A", "o", "O", "gi", "gI", "gR", "<Insert>", "C", "s", "S", "R" }
----Keys that replace a selection: they also move to the input.
+---Keys that replace a selection; they also act in the input.
 local WRITE_OVER = { "c", "C", "s", "S", "R", "I", "A" }
----Keys that put text: they also move to the input.
+---Keys that put text; they also act in the input.
 local PUT = { "p", "P" }
----Keys that change or delete text: they report why they have no effect.
+---Keys that change or delete text; they report why they have no effect.
 local CHANGE = { "x", "X", "D", "J", "~", ".", "r" }
 ---Operators, which consume their motion, so that the `ap` of `dap` is not read as separate keys.
 local OPERATOR = { "c", "d" }
@@ -229,8 +229,8 @@ local function switch_keys(chat, on)
   end
 end
 
----Handle a character about to be inserted (|InsertCharPre|) after arrow keys or the mouse left the input: it goes
----there.
+---Handle a character about to be inserted (|InsertCharPre|) after arrow keys or the mouse left the input:
+---the character goes to the input.
 ---@param chat CodeCompanion.Chat
 function M.typed(chat)
   if chat.editing or api.nvim_get_current_buf() ~= chat.bufnr then
@@ -256,7 +256,7 @@ function M.pasted(chat)
   end
 end
 
----Update whether the text under a moved cursor can be changed.
+---Update whether the text at the cursor can be changed, after the cursor has moved.
 ---@param chat CodeCompanion.Chat
 function M.update(chat)
   if api.nvim_get_current_buf() ~= chat.bufnr then

@@ -142,7 +142,7 @@ end
 ---@class CodeCompanion.Help
 ---@field commands CodeCompanion.SlashCommand[]
 ---@field meter? CodeCompanion.Event.Meter Meter of the chat
----@field is_whole boolean All keys and slash commands, or only the essential ones
+---@field is_whole boolean Whether all keys and slash commands are shown, or only the essential ones
 
 ---@param help CodeCompanion.Help
 ---@param width integer Available cells

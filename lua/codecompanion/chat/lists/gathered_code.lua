@@ -1,4 +1,4 @@
----`/context`: shows which code would be sent with a question, and why; `K` below a message: which code was sent.
+---`/context`: shows which code would be sent with a question, and why; `K` below a message shows which code was sent.
 ---
 ---Nothing is sent. A piece can be excluded from the next question or pinned for the chat; one key opens its location.
 
@@ -53,11 +53,11 @@ local GROUPS = {
 ---@field kind? string
 ---@field name? string
 ---@field end? integer
----@field anchor? string A line that identifies a piece without a name, and its occurrence
+---@field anchor? string A line that identifies a piece without a name
 ---@field anchor_at? integer
 ---@field chosen_at? integer
 
----Open the location at the beginning of a line (`path:10-40`), even after the mark and figures of a row.
+---Open the location named in a line (`path:10-40`), at its beginning or after the mark and figures of a row.
 ---@param path string
 ---@param line? integer
 ---@param root? string
@@ -94,7 +94,7 @@ local function mark_of(row)
   return row.is_above and row.state == "in" and ABOVE or MARKS[row.state]
 end
 
----Return the location of a row, longest form first: file and lines are kept longest.
+---Return the location of a row, longest form first: the file name and the line numbers are kept longest.
 ---@param row CodeCompanion.CodeRow
 ---@return string[]
 local function places(row)

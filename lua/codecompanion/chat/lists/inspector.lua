@@ -1,5 +1,5 @@
----Shows a request message by message, either the next one or a sent one: tokens, age, state. For the next one the total
----equals the meter.
+---Shows a request message by message, either the next one or a sent one: tokens, age, state. The total of the next
+---request equals the meter.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -102,7 +102,7 @@ end
 
 ---Return the size of the request, and its share of the window if that is known.
 ---@param result table
----@param exact boolean? For the next request; the result of a sent one includes it
+---@param exact boolean? Whether the size of the next request is exact; the result of a sent request includes this
 ---@param is_narrow boolean
 ---@return string
 local function size_of(result, exact, is_narrow)
@@ -222,7 +222,7 @@ local function redraw(chat, bufnr, result)
   end
 end
 
----Request the messages of a request again, and rewrite the table.
+---Reload the messages of a request and rewrite the table.
 ---@param chat CodeCompanion.Chat
 ---@param bufnr integer
 ---@param current { result: table }

@@ -120,7 +120,7 @@ function M.use(chat, adapter, model)
   session.set_model(chat, adapter, model)
 end
 
----Switch to a model: of the chat's adapter, otherwise of the first one that lists it. An unlisted name is used as
+---Switch to a model of the chat's adapter, otherwise of the first adapter that lists it. An unlisted name is used as
 ---typed, because not every endpoint lists all of its models.
 ---@param chat CodeCompanion.Chat
 ---@param name string

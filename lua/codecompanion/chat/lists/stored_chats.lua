@@ -35,7 +35,7 @@ end
 
 ---Delete a stored chat permanently; ask first.
 ---@param item { id: string, title: string, messages: integer } A row of `list_sessions`
----@param done? fun() Called after it was deleted
+---@param done? fun() Called after the chat was deleted
 function M.delete(item, done)
   local title = item.title ~= "" and item.title or "(untitled)"
   local count = ("%d message%s"):format(item.messages, item.messages == 1 and "" or "s")

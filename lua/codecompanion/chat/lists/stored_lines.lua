@@ -55,7 +55,7 @@ local function age_of(item)
   return item.when or M.age(item.updated)
 end
 
----Give chats with the same title and age a time, so that they differ.
+---Add a time to chats with the same title and age, which distinguishes them.
 ---@param items CodeCompanion.StoredChat[]
 function M.tell_apart(items)
   local alike = {}

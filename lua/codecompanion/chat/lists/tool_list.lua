@@ -1,4 +1,5 @@
----Lists the tools of a chat (`/tools`): which are offered, their token counts, their sources, and whether they ask.
+---Lists the tools of a chat (`/tools`): which are offered, their token counts, their sources, and whether they ask for
+---approval.
 
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")

@@ -22,7 +22,7 @@ local function unfit(parameter, value)
   end
 end
 
----Parse leading `name=value` words; the rest is the value of the first parameter without one.
+---Parse leading `name=value` words; the rest is the value of the first parameter that has no value yet.
 ---@param prompt CodeCompanion.Prompt
 ---@param argument string
 ---@return table<string, string> values

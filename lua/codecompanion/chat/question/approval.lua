@@ -342,7 +342,7 @@ local function repeated(chat, event)
   return vim.deep_equal(same, event) and known or nil
 end
 
----Show a permission request; a redrawn chat receives its open ones again.
+---Show a permission request; a redrawn chat receives its open requests again.
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested event
 function M.requested(chat, event)

@@ -18,10 +18,10 @@ local MAX_ROWS, MIN_ROWS = 60, 5
 local OTHER_ROWS = 7
 local DEFAULT_WIDTH = 80
 local UNSAVED = ", which has unsaved changes"
----Minimum cells that identify a command: with less space only the block body shows it.
+---Minimum number of cells needed to identify a command; with less space, only the body of the block shows the command.
 local MIN_COMMAND = 8
 local NEEDS_APPROVAL = "needs your approval"
----Text about where a command would run, by `place` of the event.
+---Descriptions of where a command would run, by `place` of the event.
 local PLACES = {
   inside = "in the sandbox",
   network = "in the sandbox, with network",
@@ -35,7 +35,7 @@ local RETRIES = {
   outside = { "It failed in the sandbox.", "runs it outside" },
 }
 
----Return the space in the windows that show the chat: columns of the narrowest, rows of the lowest.
+---Return the space in the windows that show the chat: columns of the narrowest, rows of the shortest.
 ---@param chat CodeCompanion.Chat
 ---@return CodeCompanion.RowRoom
 local function room_of(chat)
@@ -62,7 +62,7 @@ local function with_key()
   return key and ", " .. key or ""
 end
 
----Shorten a line that would fill the block alone; a window that does not wrap always shows its end.
+---Shorten a line that would fill the block by itself; in a window that does not wrap, its end is always visible.
 ---@param line CodeCompanion.Visible
 ---@param most integer In columns
 ---@return CodeCompanion.Visible

@@ -38,7 +38,7 @@ local function tell(text, level)
   end
 end
 
----Notify of a waiting tool call.
+---Notify the user of a waiting tool call.
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested event
 function M.approval(chat, event)
@@ -58,7 +58,7 @@ function M.approval(chat, event)
   autocmds.fire(chat, "ApprovalWaiting", vim.tbl_extend("force", event, { unseen = hidden }))
 end
 
----Notify of the end of a turn, unless the user stopped it.
+---Notify the user of the end of a turn, unless the user stopped it.
 ---@param chat CodeCompanion.Chat
 ---@param event table turn_finished event
 function M.finished(chat, event)

@@ -30,7 +30,7 @@ function M.edited_text(approval)
   return approval.view and approval.view:edited_text()
 end
 
----Return the labels of the verbs; false hides a key that would only give the reason why it does not work.
+---Return the labels of the verbs; false hides a key that would only report why it does not work.
 ---@param event table approval_requested event
 ---@return table<string, string|false>
 local function words_of(event)

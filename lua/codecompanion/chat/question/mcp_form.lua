@@ -24,7 +24,7 @@ local function shown(choices)
   return #text <= SHOWN and text or ("%s %d in all"):format(fit.cut(text, SHOWN), #choices)
 end
 
----Ask for the values; secrets are masked while typing. Leaving an input (`<Esc>`, `<C-c>`) keeps the whole question
+---Ask for the values; secrets are masked while typing. Cancelling an input (`<Esc>`, `<C-c>`) keeps the whole question
 ---open, and the values entered so far are filled in next time, except secrets.
 ---@param form string JSON list of fields
 ---@param kept table<string, string> Values entered so far, by name; modified in place

@@ -74,7 +74,7 @@ local function show(bufnr)
   return win
 end
 
----Return the available width of the report: of its window, or of the one it will get.
+---Return the width available to the report: that of its window, or of the window it will get.
 ---@param bufnr? integer
 ---@return integer columns
 local function width_of(bufnr)
@@ -82,8 +82,8 @@ local function width_of(bufnr)
   return win == -1 and vim.o.columns or api.nvim_win_get_width(win) - vim.fn.getwininfo(win)[1].textoff
 end
 
----Return whether a chart is drawn without Braille: the Linux console has no such characters, and if ambiguous
----characters are wide, the lines around it would not fit.
+---Return whether charts are drawn without Braille: the Linux console has no such characters, and if characters of
+---ambiguous width are wide, the lines around the chart would not fit.
 ---@return boolean
 local function needs_ascii()
   return vim.o.ambiwidth == "double" or vim.env.TERM == "linux"
@@ -127,7 +127,7 @@ local function name_of(report)
   return NAMES[report.verb] .. (title ~= "" and " · " .. title or "")
 end
 
----Rename the buffer. The report it replaces is already deleted; one in another tab page keeps the name.
+---Rename the buffer. The report it replaces is already deleted; a report in another tab page keeps its name.
 ---@param report CodeCompanion.Report
 local function rename(report)
   local wanted, before = name_of(report), api.nvim_buf_get_name(report.bufnr)
@@ -302,7 +302,7 @@ end
 
 ---Show a turn of the chat.
 ---@param chat { id: string }
----@param argument string Its number; "" = the newest
+---@param argument string Number of the turn; "" = the newest
 ---@param refuse? fun(reason: string) Called with the reason for a failure; by default the command line shows it
 function M.trace(chat, argument, refuse)
   local given = vim.trim(argument)

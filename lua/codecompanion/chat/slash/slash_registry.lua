@@ -73,7 +73,7 @@ function M.built_in_names()
   return names
 end
 
----Add a group; one with the same name is replaced.
+---Add a group; a group with the same name is replaced.
 ---@param name string Source of the commands, for messages: "the prompt library"
 ---@param group CodeCompanion.SlashGroup
 function M.add(name, group)
@@ -101,7 +101,8 @@ local function commands_of(entry)
   return {}
 end
 
----Return all commands in display order. Of two with the same name the first is used, and the conflict is reported.
+---Return all commands in display order. If two commands have the same name, the first is used and the conflict is
+---reported.
 ---@return CodeCompanion.SlashCommand[]
 function M.list()
   local own = require("codecompanion.chat.slash.own_commands")
@@ -147,7 +148,7 @@ function M.get(name)
   return former
 end
 
----Return the commands that a list of commands shows: all but the unlisted ones.
+---Return the commands to show in lists of commands: all except the unlisted ones.
 ---@return CodeCompanion.SlashCommand[]
 function M.listed()
   return vim.tbl_filter(function(command)

@@ -48,7 +48,7 @@ end
 
 ---Stop the running fetch of a chat.
 ---@param chat CodeCompanion.Chat
----@return boolean stopped Whether there was one
+---@return boolean stopped Whether a fetch was running
 function M.stop(chat)
   if (chat.fetching or 0) == 0 then
     return false
@@ -57,14 +57,14 @@ function M.stop(chat)
   return true
 end
 
----Return the file the user works in.
+---Return the file the user is working in.
 ---@return string? path
 local function work_file()
   local current = require("codecompanion.editor_context.snapshot").snapshot().current
   return current ~= "" and current or nil
 end
 
----`/symbols [path]`: attach the outline of a file, by default of the one the user works in.
+---`/symbols [path]`: attach the outline of a file, by default the one the user is working in.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)
@@ -84,7 +84,8 @@ function M.diff(chat, argument, refuse)
   attach(chat, "diff", argument, "", refuse)
 end
 
----`/terminal [lines] [program]`: attach the end of a terminal's output, by default of the most recently used one.
+---`/terminal [lines] [program]`: attach the end of a terminal's output, by default that of the most recently used
+---terminal.
 ---@param chat CodeCompanion.Chat
 ---@param argument string
 ---@param refuse fun(reason: string)
@@ -117,7 +118,7 @@ function M.complete_terminals(lead)
   end, vim.tbl_map(terminals.program, terminals.list()))
 end
 
----`/now`: attach date, time and time zone.
+---`/now`: attach the date, time and time zone.
 ---@param chat CodeCompanion.Chat
 ---@param _ string
 ---@param refuse fun(reason: string)

@@ -1,4 +1,4 @@
----Reads the image in the clipboard with the platform's program; `/paste`.
+---Reads the image in the clipboard with a platform-specific program, for `/paste`.
 
 local attaching = require("codecompanion.chat.sources.attach_to_chat")
 local own_programs = require("codecompanion.system.programs")
@@ -21,7 +21,7 @@ local POWERSHELL = "Add-Type -AssemblyName System.Windows.Forms,System.Drawing;"
 
 ---@class CodeCompanion.ClipboardProgram
 ---@field command string[]
----@field wanted boolean Whether it can work here
+---@field wanted boolean Whether the program can work here
 ---@field base64? boolean
 
 ---@return CodeCompanion.ClipboardProgram[]
@@ -44,7 +44,7 @@ end
 
 ---Return the program to use.
 ---@return CodeCompanion.ClipboardProgram? program
----@return string? why Why there is none
+---@return string? why Why no program was found
 local function find()
   local missing = {}
   for _, program in ipairs(programs()) do

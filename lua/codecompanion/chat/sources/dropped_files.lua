@@ -1,5 +1,5 @@
----Detects files dropped onto the terminal, which pastes their paths quoted, escaped or as `file://`. The pasted text is
----unchanged; a hint shows the key that attaches the files.
+---Detects files dropped onto the terminal, which pastes their paths quoted, escaped or as `file://` URLs. The pasted
+---text is unchanged; a hint shows the key that attaches the files.
 
 local api = vim.api
 local anchors = require("codecompanion.chat.buffer.anchors")

@@ -11,7 +11,7 @@ local function is_rule(line)
   return line:find("^===+%s*$") ~= nil or line:find("^%-%-%-+%s*$") ~= nil
 end
 
----Return whether a new entry begins on the line: tags are at its end.
+---Return whether a new entry begins on a line: such a line ends with a tag.
 ---@param line string
 ---@return boolean
 local function has_tag(line)
@@ -81,7 +81,7 @@ end
 ---Return the text at a tag.
 ---@param tag string
 ---@return string? text
----@return string? why Why there is none
+---@return string? why Why there is no text
 function M.text(tag)
   local path
   tag, path = as_help_finds(tag)

@@ -46,7 +46,7 @@ local function items_at(chat, row)
   return item and KINDS[item.kind] and { item } or {}
 end
 
----Toggle whether the items on a row are live; several become live unless all are.
+---Toggle whether the items on a row are live; if some but not all of them are, all become live.
 ---@param chat CodeCompanion.Chat
 ---@param row integer
 function M.toggle(chat, row)

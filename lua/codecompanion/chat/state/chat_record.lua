@@ -6,7 +6,7 @@ local options = require("codecompanion.chat.state.chat_options")
 
 local M = {}
 
----Bytes of a chat's id.
+---Number of bytes in a chat id.
 M.ID_BYTES = 6
 
 local made = 0
@@ -38,7 +38,7 @@ local made = 0
 ---@field just_cleared? boolean It was cleared, and nothing has been sent since
 ---@field yolo boolean
 ---@field touched boolean It has content
----@field earlier? string Title of an earlier chat of this folder, shown while it is empty
+---@field earlier? string Title of an earlier chat of this folder, shown while this chat is empty
 ---@field header boolean The model's header of this turn is drawn
 ---@field tail_kind? string Kind of the last drawn block
 ---@field rows_below? integer Rows of virtual text below the input
@@ -72,7 +72,7 @@ local made = 0
 ---@field lost table<string, true> Messages that refer to text no longer in the request
 ---@field marked? boolean The host has reported cleared messages since the buffer was emptied
 ---@field changes table<string, CodeCompanion.Change> Drawn edits and compactions
----@field edits table<integer, CodeCompanion.Change> The edits among them, by the mark with their line
+---@field edits table<integer, CodeCompanion.Change> The edits among `changes`, by the mark that has their line
 ---@field answers_replaced CodeCompanion.Replaced[] Answers that a newer one replaces
 ---@field next_undo? string Id of the change that can be undone
 ---@field next_redo? string Id of the change that can be redone
@@ -80,10 +80,10 @@ local made = 0
 ---@field tools_listed? { at: integer, listed?: table } The tools as last listed by the host
 ---@field folds_version integer Incremented on each change of `folds`
 ---@field fold_lines? { stamp: string, folds: CodeCompanion.Fold[], lines: integer[] } The first lines of the folds
----@field folds_kept table<integer|"latest", string> State of the folds when each window was left, and the last one
+---@field folds_kept table<integer|"latest", string> State of the folds when each window was left, and the latest state
 ---@field fold_states table<string, boolean> Folds that the user opened or closed, by key
----@field guarded? boolean The cursor is on sent text or on the input header: writing keys move to the input
----@field damaged? boolean The transcript was changed anyway and will be redrawn
+---@field guarded? boolean The cursor is on sent text or on the input header: keys that insert text act in the input
+---@field damaged? boolean The transcript was changed despite its protection and will be redrawn
 ---@field bounds? integer[] First row of the transcript, and the row after it
 ---@field awaiting? "redrawn"|"chat_opened" Nothing is drawn until this event arrives
 ---@field places? table<integer, table> Positions of the cursors in the previous drawing
@@ -98,11 +98,11 @@ local made = 0
 ---@field warning_level? "warning"|"critical" The last announced fill level of the context window
 ---@field retry? table
 ---@field wait? { since: integer, timer: uv.uv_timer_t, on: string, shown: string } Start and reason of the current wait
----@field view? integer[] Cursor when it was hidden, nil in the input
+---@field view? integer[] Cursor position when the chat was hidden; nil if it was in the input
 ---@field when_drawn? fun(chat: CodeCompanion.Chat) Called once, when its newest piece is drawn
 ---@field bar? { of: table, text: string } Cached status line or winbar, and its inputs
 ---@field hiding? integer The window that is being closed or given another buffer
----@field replaced? integer Buffer that it replaced
+---@field replaced? integer Buffer that the chat replaced
 
 ---@return CodeCompanion.Restore
 local function nothing_to_restore()

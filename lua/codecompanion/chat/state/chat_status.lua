@@ -28,7 +28,7 @@ function M.gauge(ratio)
   return "▕" .. bar .. ("░"):rep(CELLS - math.ceil(halves / 2)) .. "▏"
 end
 
----Return `ctx 35.8k/40.0k 89%`, or `ctx~ …` if it is not an exact count (R-303); `…/32.0k? …` if the context window is
+---Return `ctx 35.8k/40.0k 89%`, or `ctx~ …` if the count is not exact (R-303); `…/32.0k? …` if the context window is
 ---unknown (R-506).
 ---@param meter table The last `meter` event
 ---@return string
@@ -145,14 +145,14 @@ end
 ---The host's labels while text streams; arguments of a call arrive only as a whole.
 local FLOWING = { streaming = true, thinking = true }
 
----Return whether text of a reply is streaming, which may stall.
+---Return whether the text of a reply is streaming; such a stream may stall.
 ---@param chat CodeCompanion.Chat
 ---@return boolean
 function M.flows(chat)
   return chat.state == "streaming" and FLOWING[chat.label] == true
 end
 
----Return how long the chat has waited, or since when a reply has stalled; "" for the first seconds.
+---Return how long the chat has waited or a reply has stalled; "" for the first seconds.
 ---@param chat CodeCompanion.Chat
 ---@return string
 function M.waited(chat)

@@ -1,6 +1,6 @@
 ---User autocmds of the context policies: one for each documented event of a policy, named after it (`context_pruned`
 ---fires `CodeCompanionContextPruned`). `context/named_events.py` (Python) creates the fields; a test compares its names
----and fields with this table. They are named as in the products they come from.
+---and fields with this table. Events and fields have the names used in the products they come from.
 
 local M = {}
 

@@ -9,7 +9,7 @@ local M = {}
 
 M.READ_ONLY = "This chat is open in another Neovim; close it there to continue here."
 
----The message about a read-only chat and its short forms, for command lines of less than 80 columns.
+---The message about a read-only chat and its short forms, for command lines narrower than 80 columns.
 M.READ_ONLY_LINES = { M.READ_ONLY, "Open in another Neovim: close it there", "Open in another Neovim" }
 
 ---@return table
@@ -26,7 +26,7 @@ function M.unsure(chat)
   end, chat.outgoing)
 end
 
----Open the chat in the host, as a new chat or as the stored one it belongs to, even after a restart of the host.
+---Open the chat in the host as a new or stored chat, even after a restart of the host.
 ---@param chat CodeCompanion.Chat
 ---A read-only chat is requested again, because its owner may have closed it.
 ---@param opts? { adapter?: string, model?: string }
@@ -142,7 +142,7 @@ function M.set_model(chat, adapter, model, done)
   end
 end
 
----Send the host the key of an adapter whose key is a function; `hello` includes only that of the configured one.
+---Send the host the key of an adapter whose key is a function; `hello` includes only the key of the configured adapter.
 ---@param chat CodeCompanion.Chat
 function M.send_secrets(chat)
   local secrets, problem = require("codecompanion.config").secrets(chat.adapter)

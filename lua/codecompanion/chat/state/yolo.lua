@@ -1,4 +1,5 @@
----Describes YOLO mode: the actions that still ask while it is on. The host decides what asks, from the same options.
+---Describes YOLO mode: the actions that still ask while it is on. The host decides which actions ask, from the same
+---options.
 
 local options = require("codecompanion.chat.state.chat_options")
 

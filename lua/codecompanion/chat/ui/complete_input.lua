@@ -10,7 +10,7 @@ local M = {}
 
 ---@param chat CodeCompanion.Chat?
 ---@param row integer 0-based
----@return boolean Whether the row is the first of the input, the only one for slash commands
+---@return boolean Whether the row is the first row of the input, the only row where slash commands are completed
 local function is_command_row(chat, row)
   return chat ~= nil and row == anchors.position(chat, "input")
 end

@@ -54,8 +54,8 @@ local function sees_the_turn(chat)
   return vim.fn.line("w$") >= anchors.position(chat, "tail")
 end
 
----Stop the running work; ask first if the running turn is not visible. The key never starts a macro, because its next
----key would be lost to a register. It ends a macro that was started elsewhere.
+---Stop the running work; ask first if the running turn is not visible. The key never starts recording a macro, because
+---the next key would name the register. It ends a recording that was started elsewhere.
 function M.stop(chat)
   if vim.fn.reg_recording() ~= "" then
     return api.nvim_feedkeys("q", "n", false)
@@ -133,7 +133,7 @@ function M.change_adapter(chat)
   require("codecompanion.chat.lists.pickers").model(chat)
 end
 
----Open or close a fold; elsewhere the key is `<C-i>`, as in Neovim.
+---Open or close a fold; elsewhere the key acts as `<C-i>`, as in Neovim.
 function M.toggle_fold(chat)
   if vim.fn.foldlevel(".") > 0 then
     vim.cmd("normal! za")
@@ -242,7 +242,7 @@ function M.next_approval(chat)
   require("codecompanion.chat.question.approval").next(chat)
 end
 
----Revert a tool's change of a file; restore a reverted one.
+---Revert a file change made by a tool, or restore a reverted one.
 function M.revert_change(chat)
   local item = marks.item_at(chat, view.cursor_row())
   if unread.is_unread(chat, item) then
@@ -337,13 +337,13 @@ function M.attach_path(chat)
   require("codecompanion.chat.sources.dropped_files").attach_here(chat)
 end
 
----Start or stop sending changes of the attachment under the cursor to the model; on the heading of the block, of all
----attachments.
+---Start or stop sending changes of the attachment under the cursor to the model; on the heading of the block, this
+---applies to all attachments.
 function M.toggle_live(chat)
   require("codecompanion.chat.sources.live_attachments").toggle(chat, view.cursor_row())
 end
 
----Undo the newest change of the context; on a rejected change of a file, propose it again in the file.
+---Undo the newest change of the context; on a rejected file change, propose it again in the file.
 function M.undo(chat)
   local item = marks.item_at(chat, view.cursor_row())
   local rejected = require("codecompanion.chat.question.rejected_changes")

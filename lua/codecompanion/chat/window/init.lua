@@ -169,7 +169,7 @@ local function keep_width(wins, keep)
 end
 
 ---Open a split of the requested size, although Neovim equalises all windows when one is added. A second chat shares the
----space of the first one; Neovim 0.12 would take all of its width from that.
+---space of the first one; Neovim 0.12 would take all of its width from the first.
 ---@param chat CodeCompanion.Chat
 ---@param config table
 local function open_split(chat, config)

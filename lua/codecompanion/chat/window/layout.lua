@@ -25,7 +25,7 @@ local function is_share(size)
   return type(size) == "number" and size <= 1
 end
 
----Return the size of a float: a share of the editor, but all of a small one.
+---Return the size of a float: a share of the editor with a minimum, limited to the size of the editor.
 ---@param size number|fun(): number
 ---@param whole integer
 ---@param least integer Minimum number of cells for a share

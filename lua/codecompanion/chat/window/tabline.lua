@@ -88,7 +88,7 @@ function M.line()
   return table.concat(parts) .. "%#TabLineFill#%T" .. (#tabs > 1 and "%=%#TabLine#%999XX" or "")
 end
 
----Replace Neovim's own tab line, which shortens the name of a chat to `c//` and its title with the id.
+---Replace Neovim's own tab line, which shortens the name of a chat buffer to `c//` followed by the title and the id.
 function M.adopt()
   local is_plain = vim.go.tabline == api.nvim_get_option_info2("tabline", {}).default
   if is_plain and options.display().tabline then

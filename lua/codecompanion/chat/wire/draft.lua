@@ -205,8 +205,8 @@ function M.end_edit(chat, edit)
   M.changed(chat, true)
 end
 
----Put text before other text in the input, for example a message that was not sent. In an empty input a waiting cursor
----returns to its position in that message, otherwise to its end.
+---Put text before other text in the input, for example a message that was not sent. If the input is empty, a cursor
+---waiting there returns to its position in that message, or goes to the end.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 function M.prepend(chat, text)

@@ -395,7 +395,7 @@ function M.request_failed(chat, event)
   say.chat(chat, event.error, severity.ERROR)
 end
 
----Show one line about untrusted files in the folder; it disappears when none is left, and never blocks.
+---Show one line about untrusted files in the folder; it disappears when none are left, and never blocks.
 function M.trust_waits(chat, event)
   notices.happened(chat, "trust")
   if event.waits ~= "" then

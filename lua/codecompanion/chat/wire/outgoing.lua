@@ -46,7 +46,7 @@ local function draw_block(chat, outgoing, is_first)
   end
 end
 
----Show `text` above the input, which is intact, as a message being sent.
+---Show `text` above the input as a message being sent; the input must be intact.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@return CodeCompanion.Outgoing
@@ -162,7 +162,7 @@ function M.sent(chat, event)
   end
 end
 
----Put the text of a message that could not be stored before the draft.
+---Insert the text of a message that could not be stored in front of the draft.
 ---@param chat CodeCompanion.Chat
 ---@param submit_id integer
 ---@param text string
@@ -174,7 +174,7 @@ end
 ---Remove messages being sent and return their text.
 ---@param chat CodeCompanion.Chat
 ---@param gone CodeCompanion.Outgoing[]
----@return string? text All of it, in order; nil if there is none
+---@return string? text The text of all messages, in order; nil if there are none
 local function withdraw(chat, gone)
   local texts = {}
   for _, outgoing in ipairs(gone) do
@@ -238,7 +238,7 @@ function M.settle(chat, stored)
   return sent, withdraw(chat, lost)
 end
 
----Compare like `settle`, and update a drawn buffer.
+---Compare the messages as `settle` does, and update a drawn buffer.
 ---@param chat CodeCompanion.Chat
 ---@param stored table[]
 ---@return boolean sent Whether any message was sent

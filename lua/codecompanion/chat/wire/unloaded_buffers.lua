@@ -1,5 +1,5 @@
----Handles events of a chat whose buffer is unloaded or waits for a redraw: only its state is updated. The drawing comes
----from the log when the buffer is shown again.
+---Handles events of a chat whose buffer is unloaded or waits for a redraw: only its state is updated. The content is
+---drawn from the log when the buffer is shown again.
 
 local activity = require("codecompanion.chat.draw.activity")
 local approval = require("codecompanion.chat.question.approval")

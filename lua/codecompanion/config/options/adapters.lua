@@ -14,8 +14,8 @@ local function entry(name, description)
   }
 end
 
----Default order of adapters, explicit setup first: a login made here, keys, another plugin's login, local servers. A
----test compares the list with the built-in adapters.
+---Default order of adapters, from the most to the least explicit setup: a login made through this plugin, keys, a login
+---from another plugin, local servers. A test compares the list with the built-in adapters.
 local ORDER = {
   "chatgpt",
   "anthropic",

@@ -1,5 +1,5 @@
----Keys that decide on proposed changes in any view: `interactions.shared.keymaps`. The names and the keys `g1` to `g4`
----are those of codecompanion.nvim.
+---Keys for deciding on proposed changes in any view: `interactions.shared.keymaps`. The names and the keys `g1` to `g4`
+---match those of codecompanion.nvim.
 
 local keymaps = require("codecompanion.config.options.keymaps")
 

@@ -50,7 +50,7 @@ end
 local NO_KEY_PLACE = "is not the name of an environment variable; keys do not belong in a configuration: expected a"
   .. ' name in capitals, "cmd:…" or "file:…"'
 
----Check the source of a key. The text is not shown, because it may be a key.
+---Check the source of a key. The value is not shown, because it may be a key.
 ---@param value string
 ---@return string? problem
 ---@return string? normalised

@@ -40,7 +40,7 @@ local KEYS = {
   { "next_approval", { n = "]a" }, "Go to the pending approval" },
 }
 
----Return an option for the keys of an action by mode.
+---Return the option that sets the keys of an action for each mode.
 ---@param modes table<string, string|string[]>
 ---@return CodeCompanion.Option
 function M.modes(modes)

@@ -1,4 +1,4 @@
----Defines the editor context items with the text of buffers: one buffer, all, the selection, the visible lines.
+---Defines the editor context items for buffer text: one buffer, all buffers, the selection, the visible lines.
 
 local api = vim.api
 local lines = require("codecompanion.editor_context.buffer_lines")
@@ -7,7 +7,7 @@ local place = require("codecompanion.editor_context.working_window")
 
 ---@param at CodeCompanion.EditorContext.At
 ---@return integer? bufnr
----@return string? problem The named buffer does not exist
+---@return string? problem Set if the named buffer does not exist
 local function wanted(at)
   if at.argument == "" then
     return at.bufnr

@@ -1,4 +1,4 @@
----Defines the editor context items with lists of the editor: diagnostics, quickfix, terminal output, messages.
+---Defines the editor context items for diagnostics, the quickfix list, terminal output and messages.
 
 local api = vim.api
 local lines = require("codecompanion.editor_context.buffer_lines")

@@ -1,4 +1,4 @@
----Describes the symbol under the cursor according to language servers: its kind, its definition and its references.
+---Describes the symbol under the cursor with information from language servers: kind, definition and references.
 
 local api = vim.api
 local lines = require("codecompanion.editor_context.buffer_lines")
