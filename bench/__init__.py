@@ -1,4 +1,4 @@
-"""Measurements. Importing it makes the package, the tests and the driver of Neovim importable."""
+"""Benchmarks. Importing this package makes the plugin's package, the tests and the Neovim driver importable."""
 
 import sys
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Compares shares of the budget for the open file that is sent with a question (R-214).
 
-As `bench_gather`, with an open file: one that the commit changes, the cursor on its first changed line (`own`), or one
-that the previous commit changed (`previous`), where the user may still be. Prints, for each budget and share, the share
-of the changed functions that is shown; 0 = without the open file.
+Like `bench_gather`, but with an open file: one that the commit changes, the cursor on its first changed line (`own`),
+or one that the previous commit changed (`previous`), where the user may still be. Prints, for each budget and share,
+the share of the changed functions that is shown; 0 = without the open file.
 
     python -m bench.bench_active_file [--limit N] [--shares 0,0.25,0.4] GIT_DIRECTORY…
 """
@@ -27,7 +27,7 @@ Figures = dict[tuple[str, int, float], list[float]]
 
 
 def open_file(project: CheckedOut, changed: Mapping[str, Sequence[tuple[int, int]]]) -> tuple[str, int] | None:
-    """Return the first existing one of these files and its first changed line, or None."""
+    """Return the first of these files that exists and its first changed line, or None."""
     for path in sorted(changed):
         if changed[path] and project.read(path):
             return path, changed[path][0][0]
@@ -35,7 +35,7 @@ def open_file(project: CheckedOut, changed: Mapping[str, Sequence[tuple[int, int
 
 
 async def measure(folder: Path, limit: int, shares: Sequence[float], figures: Figures) -> None:
-    """Add a repository's share of shown functions by (which file is open, budget, share of it)."""
+    """Add the shares of shown functions in a repository by kind of open file, budget, and share of the budget."""
     git = GitDirectory(folder)
     with tempfile.TemporaryDirectory() as place:
         project = CheckedOut(git, Path(place))

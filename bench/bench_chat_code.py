@@ -1,10 +1,10 @@
 """The cost of gathered code in a chat: tokens sent, with and without repeating code already above.
 
-A chat is ten questions over one repository: those of a file, one per line, at the newest state; without a file the
-subjects of ten consecutive commits, each at the state before its commit, so that files change between the questions.
-Prints for both budgets the tokens (characters / 4) of all blocks, the same summed over the ten requests (an earlier
-block is in every later one), the places that were shown, and, for commits, the share of the functions they change that
-the model saw in their current form, in any block.
+A chat is ten questions about one repository. With a file, they are its lines, asked about the newest state; without
+one, they are the subjects of ten consecutive commits, each asked about the state before its commit, so that files
+change between the questions. Prints for both budgets the tokens (characters / 4) of all blocks, the same summed over
+the ten requests (an earlier block is in every later one), the number of places shown, and, for commits, the share of
+the changed functions that the model saw in their current form in any block.
 
     python -m bench.bench_chat_code [--questions FILE] [--chats N] GIT_DIRECTORY…
 """

@@ -1,4 +1,4 @@
-"""How often a question is correctly classified as being about the project (R-207), on repositories not fitted on.
+"""How often a question is correctly classified as being about the project (R-207), on repositories not used to fit it.
 
     python -m bench.bench_classification FOLDER [--part held_out] [--only OWNER/NAME…] [--lost FILE] [--json FILE]
 
@@ -52,7 +52,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def measure(given: Corpus, part: str, repository: str) -> tuple[list[Answer], int]:
-    """Return the answers to the questions that a repository is asked, and the number of its files."""
+    """Return the answers to a repository's questions, and the number of its files."""
     git = given.git(repository)
     titles, before = titles_of(git, TITLES)
     with tempfile.TemporaryDirectory() as folder:

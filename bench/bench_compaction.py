@@ -1,4 +1,4 @@
-"""How much of an agent's next information is still in the chat after a compaction, with and without a model (R-526).
+"""How much of the information an agent needs next survives a compaction, with and without a model (R-526).
 
     python -m bench.bench_compaction [--policy P …] [--writer none|good|unrelated …] [--share 0.92] [FILE|DIR …]
 

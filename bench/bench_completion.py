@@ -3,9 +3,9 @@
     python -m bench.bench_completion [--lines 1000] [--worst 5] REPOSITORY…
 
 A repository is a folder with a git history (a bare one too); its newest commit is written to a temporary folder and
-indexed. Lines of code, by its grammar, are drawn with a fixed seed. Each line is removed, and its identifiers (without
-words of strings and comments) are searched for in the prompt for its place: with 8,000 characters
-before and 2,000 after it, and with ours at the same size. `names elsewhere` are lines that use a name which occurs in
+indexed. Lines that the grammar recognises as code are drawn with a fixed seed. Each line is removed, and its
+identifiers (not those in strings and comments) are searched for in the prompt for its place: one with 8,000 characters
+before and 2,000 after it, and ours of the same size. `names elsewhere` are lines that use a name which occurs in
 another file, but not in the window. Times are CPU times of building one prompt, with index and files warm, as in an
 editor.
 """

@@ -20,11 +20,11 @@ decide which requests are recorded correctly:
     cold        it found nothing although it had before: an expired cache or changed tools, which look identical
     sound       it found exactly the earlier prompt, or the recording has no cache figures at all
 
-The goal (p50 <= 0.1 %, p95 <= 0.9 %, p99 <= 3.5 %) is about the sound ones; "as recorded" are the sound, the cold and
-the rewritten ones, "every request" all but the first ones and the cuts: 95 % of each must lie within the bounds of
-their counts. `--half 0` and `--half 1` use every second session only: parameters fitted on one half are checked on the
-other. "reverted" uses the meter at a request to count the prompt of an earlier request of the same file: an edit of
-known size.
+The goal (p50 <= 0.1 %, p95 <= 0.9 %, p99 <= 3.5 %) applies to the sound requests. "as recorded" covers the sound, the
+cold and the rewritten ones, "every request" all but the first ones and the cuts; 95 % of each must lie within the
+bounds of their counts. `--half 0` and `--half 1` use every second session only: parameters fitted on one half are
+checked on the other. "reverted" uses the meter at a request to count the prompt of an earlier request of the same file:
+an edit of known size.
 
     python -m bench.bench_counting --hidden 25000 40000 [--grows 8000] [--window 0]
 
@@ -73,10 +73,9 @@ CACHE_SLACK = 16
 class Request:
     """One recorded request: the prediction made just before it, and the provider's report.
 
-    `cold`, `chars4` and `unreported` are what other ways of counting say of the whole history; after a cut that is not
-    what is sent. `unreported` knows what earlier chats taught (None: there were none), and no report of this one;
-    `idle` knows besides what the provider would have counted of the idle chat before the request (None: it is the
-    first).
+    `cold`, `chars4` and `unreported` are other counts of the whole history, which after a cut is not the history that
+    was sent. `unreported` uses what earlier chats taught (None: there were none), and no report of this one; `idle`
+    also uses the provider's count of the idle chat before the request (None: it is the first).
     """
 
     file: str

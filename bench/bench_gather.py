@@ -1,4 +1,4 @@
-"""How much of a commit's changed code each pipeline would send for the commit's subject as the question.
+"""How much of a commit's changed code each pipeline would send when the commit's subject is the question.
 
     python -m bench.bench_gather [--limit 60] [--pull-requests] [--only WAY]… [GIT_DIRECTORY…]
 
@@ -49,7 +49,7 @@ Key = tuple[str, int]
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The result of one way for one question; `functions` 0..1."""
+    """The result of one way of searching for one question; `functions` is a share from 0 to 1."""
 
     in_ten: bool
     in_selection: bool

@@ -65,7 +65,7 @@ def editor(root: Path, options: dict[str, Any]) -> Ghost:
 
 
 def key_costs(root: Path, keys: int) -> None:
-    """Type text that matches a suggestion, and text that does not: the time in our autocommands for each key."""
+    """Measure the time in our autocommands for each key, in text that matches a suggestion and text that does not."""
     for label, text in (("along the suggestion", "x" * keys), ("with no suggestion", ""), ("three lines below", "")):
         ghost = editor(root, {"debounce": 50})
         ghost.nvim.lua(CLOCK)
@@ -114,7 +114,7 @@ def keys_to_screen(root: Path, keys: int) -> None:
 
 
 def ghost_latency(root: Path, times: int) -> None:
-    """Measure from the last key before the pause to the ghost text on the screen, without pause and server."""
+    """Measure from the last key before the pause to the ghost text on the screen, without the pause and the server."""
     for server_ms in (0, 60):
         ghost = editor(root, {"debounce": PAUSE_MS})
         ghost.nvim.lua(

@@ -55,7 +55,7 @@ class Stalls:
             last = now
 
     def take(self) -> float:
-        """Return the longest so far, and start over."""
+        """Return the longest block so far, and start over."""
         longest, self.longest_ms = self.longest_ms, 0.0
         return longest
 
@@ -68,7 +68,7 @@ def row(name: str, figures: Sequence[float], unit: str = "ms") -> None:
 
 
 def history(count: int, *, size: int = 400, files: bool = False) -> list[EventPayload]:
-    """Return the log of a chat of that many messages of about `size` characters, all in view."""
+    """Return the log of a chat of `count` messages of about `size` characters each, all in view."""
     counter, made = MessageCounter(), list[EventPayload]()
     made.append(ChatCreated(adapter="offline", model="", policy="", cwd=""))
     for number in range(count // 4):
@@ -133,7 +133,7 @@ async def host(payloads: Sequence[EventPayload], window: int = 20_000_000, **set
 
 
 async def turns(name: str, payloads: Sequence[EventPayload], count: int) -> None:
-    """Run turn after turn in an open chat, as fast as a user who does not wait between them, and with pauses."""
+    """Run turn after turn in an open chat, first without pauses, then with them."""
     async with host(payloads) as made:
         session = await made.bench.resume(CHAT)
         assert session is not None
@@ -159,7 +159,7 @@ async def turns(name: str, payloads: Sequence[EventPayload], count: int) -> None
 
 
 async def resume(name: str, payloads: Sequence[EventPayload], count: int) -> None:
-    """Resume: until the first piece is sent, all of it, the first turn after it, and the delay of another chat."""
+    """Measure resuming a chat: the first blocks, all blocks, the first turn after it, and the delay of another chat."""
     paint, whole, first, stalled = [], [], [], []
     for _ in range(count):
         async with host(payloads) as made:
@@ -196,7 +196,7 @@ async def resume(name: str, payloads: Sequence[EventPayload], count: int) -> Non
 
 
 async def compaction(name: str, payloads: Sequence[EventPayload], count: int) -> None:
-    """`/compact` with a summariser that answers at once: until the view has changed, and the delay of another chat."""
+    """Measure `/compact` with an instant summariser: until the view has changed, and the delay of another chat."""
     took, stalled, cpu = [], [], []
     for _ in range(count):
         async with host(payloads, on_compact="stop") as made:

@@ -176,7 +176,7 @@ def peer(checkout: Path, window: int, server: LlamaServer, root: Path) -> Played
             blocked: list[NvimError] = []
 
             def ask(text: str) -> bool:
-                """An error of several lines waits for a key: the turn failed, and so do all that follow."""
+                """Send a message; after an error that waits for a key, this turn and all that follow have failed."""
                 try:
                     return not blocked and _ask(driven, tap, text)
                 except NvimError as error:

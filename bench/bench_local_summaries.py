@@ -1,12 +1,12 @@
 """Summaries by a real local model: requested in the chat itself, by transcript, and with a draft in fewer sections.
 
-`make test-local-model` first. Then
+Run `make test-local-model` first. Then
 
     python -m bench.bench_local_summaries [--window 8192] [--chats 5] [--tokens 220] [--chars 7000] [--threads 2]
 
-Each chat is read once, so that the server's cache has it. Then its model is asked three times: in the chat itself, as a
-chat does; there with four sections and a draft written by code; and by transcript. Tokens are those that the server
-read (without its cache); a reply is judged as in a chat.
+Each chat is read once, so that the server's cache has it. Then its model is asked three times: in the chat itself, as
+in normal use; in the chat with four sections and a draft written by code; and by transcript. Tokens are those that the
+server read (without its cache); a reply is judged as in a chat.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ messages that answer them. They are not part of this project; get them (CC BY-NC
     https://github.com/snap-research/locomo, file data/locomo10.json
 
 The weights of `store.search.ranking` were fitted on every second dialogue (1, 3, 5, 7, 9); the others are held out.
-`plain` is BM25 over any of the words without stop words. A coding question is derived from a later message that names
+`plain` is BM25 over any of the words except stop words. A coding question is derived from a later message that names
 something for the first time in a long while: the name is split into words, and only earlier messages are searched.
 """
 
@@ -62,7 +62,7 @@ class Chat:
 
 @dataclass(slots=True)
 class Score:
-    """The number of questions, of answers found first, and among ten; the times in ms."""
+    """The number of questions, of answers found first and among the first ten, and the times in ms."""
 
     asked: int = 0
     first: int = 0
@@ -207,7 +207,7 @@ def print_dialogues(file: Path, many: int) -> None:
 
 
 def print_coding(folder: Path, *, as_json: bool) -> None:
-    """Print how often the sentence of a later message finds its subject."""
+    """Print how often a coding question finds its answer."""
     asked = list(read_coding(folder))
     scores = {"plain": measure(asked, plain), "ours": measure(asked, ranked)}
     if as_json:

@@ -71,7 +71,7 @@ def find_sessions(paths: Sequence[Path]) -> Iterator[tuple[str, list[Path]]]:
 
 
 def read(file: Path, fixed: int | None = None) -> Recording:
-    """Return the recording in a transcript's file, with another fixed part if one is given."""
+    """Return the recording in a transcript file, with another fixed part if one is given."""
     recording = read_recording(read_bytes(file.read_bytes().split(b"\n"), str(file)).messages)
     if fixed is None:
         return recording
@@ -100,7 +100,7 @@ def print_row(data: str, window: int, name: str, figures: Figures, plain: Figure
 
 
 def print_marks(recordings: Sequence[Recording], names: Sequence[str], window: int, cache: CacheKind) -> None:
-    """Print for each of our additions the recordings without it. Only chats read the memory."""
+    """Print the results without each of our additions, except `recall`: only chats read the memory."""
     plain = sum((walk(recording, None, window, cache) for recording in recordings), Figures())
 
     def walked(policy: Policy) -> Walks:

@@ -3,7 +3,7 @@
     python -m bench.bench_retrieval REPOSITORY.git… [--limit 300] [--pull-requests] [--no-history] [--only ours …]
         [--json FILE]
 
-A repository is a git directory with its history (bench/commit_questions.py says what a question is). Each question is
+A repository is a git directory with its history (bench/commit_questions.py defines the questions). Each question is
 asked of the state before its commit, with an index updated file by file. It compares
 
     ours      the joined ranking, the pipeline `ranked`

@@ -2,9 +2,9 @@
 
     python bench/bench_summary.py [--form sections|below] [--budget 4000] [--next 40] [--json] [FILE|DIR …]
 
-A recorded chat is cut at several places. From the part before the cut a summary of at most `--budget` tokens is
-written; of the file names and identifiers that the arguments of the following tool calls use **and that had occurred
-before** (no summary can contain unseen names), the share found in the summary is printed. `all` counts the unseen ones
+A recorded chat is cut at several places. A summary of at most `--budget` tokens is written from the part before the
+cut. Of the file names and identifiers in the arguments of the following tool calls, those count **that had occurred
+before** (no summary can contain unseen names); the share found in the summary is printed. `all` counts the unseen ones
 too. Files count by their base name; identifiers are camelCase, snake_case or contain digits.
 
 `--form below` measures only the ledger below a model's prose (`append_ledger`). Goals at 4000 tokens of sections:

@@ -1,4 +1,4 @@
-"""CPU from the first request of a process to the first piece of its reply: over httpx2, and through official clients.
+"""CPU time from a process's first request to the first chunk of its reply: over httpx2, and through official clients.
 
 Each figure is from new processes, in turn, against a loopback server, without the import of our own modules.
 `python -m bench.bench_transports [RUNS]`.

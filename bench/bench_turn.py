@@ -4,7 +4,7 @@
 
 The log of the long chat has many messages, that of the short one 100; all but the newest 40 are compacted away. A turn
 is a user message, a tool call with its result, and an answer, through the real session and a real SQLite file; the
-model answers at once. Printed is the median per turn, and the ratio of both in one run.
+model answers at once. Prints the median per turn, and the ratio of the two chats in one run.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ async def measure(policy: str, history: int, turns: int) -> float:
 
 
 def write_history(store: Store, count: int, policy: str) -> None:
-    """Store a chat of that many messages; a compaction left the newest ones."""
+    """Store a chat of `count` messages, of which a compaction left the newest in view."""
     counter = MessageCounter()
     payloads: list[EventPayload] = [ChatCreated(adapter="offline", model="", policy=policy, cwd="")]
     ids: list[str] = []

@@ -1,12 +1,12 @@
-"""The benefit and the cost of vectors in the search: on the questions of bench/commit_questions.py (R-239).
+"""The benefit and the cost of vectors in the search, on the questions of bench/commit_questions.py (R-239).
 
     python -m bench.bench_vectors REPOSITORY.git… --onnx FOLDER [--limit 120] [--keep FOLDER] [--threads 1]
 
 Each question is asked of the state before its commit. It compares the document's tiers (`fts`, `hybrid` 0.7/0.3,
-`vector`), the joined ranking without vectors, and with them by two weights of `retrieval/ranking/weights.toml`, which
-are chosen from this table on fitted repositories: `cosine` of a chunk beside its BM25, `vector` of a file. Vectors are
-cached by text (`--keep`), so another run costs nothing. It also prints the pieces of code, and the CPU seconds of the
-model.
+`vector`), and the joined ranking without vectors and with them, for values of two weights of
+`retrieval/ranking/weights.toml` that are chosen from this table on fitted repositories: `cosine` of a chunk beside its
+BM25, `vector` of a file. Vectors are cached by text (`--keep`), so another run costs nothing. It also prints the number
+of pieces of code, and the CPU seconds of the model.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class KeptVectors:
         self.cpu_s, self.made = 0.0, 0
 
     def follow(self, history: IndexedHistory) -> None:
-        """Make the missing vectors of the state, and the matrix of all."""
+        """Compute the missing vectors of the state, and the matrix of all vectors."""
         missing = {
             digest: embedding_text(chunk)
             for chunk in history.chunks()
@@ -86,7 +86,7 @@ class KeptVectors:
         return self._matrix @ numpy.array(query, dtype=numpy.float32)
 
     def nearest(self, cosines: numpy.ndarray, k: int) -> Mapping[int, float]:
-        """Return chunk id → cosine of the nearest."""
+        """Return chunk id → cosine of the `k` nearest chunks."""
         best = numpy.argsort(-cosines)[:k]
         return {self._ids[row]: float(cosines[row]) for row in best}
 

@@ -33,7 +33,7 @@ class Shown(Protocol):
 
 
 def changed_functions(read: Read, question: CommitQuestion) -> list[Function]:
-    """Return the changed definitions; where changed lines have none around them, these lines.
+    """Return the changed definitions, and the changed lines that are in none.
 
     Lines without a letter or digit are left out: code inserted between two definitions changes no existing code.
     """

@@ -38,7 +38,7 @@ Ask = Callable[[list[Message]], AsyncIterator[str]]
 
 @contextmanager
 def server(chunks: int) -> Any:
-    """Run the loopback server; yield its address."""
+    """Run the loopback server; yield its URL."""
     command = [sys.executable, "-m", "tests.providers.chat.server", "--no-check", "--chunks", str(chunks)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "python")])}
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=environment) as process:

@@ -1,4 +1,4 @@
-"""Sessions of Claude Code that a repository keeps in a branch, as transcripts to measure on, a folder per developer.
+"""Extracts the Claude Code sessions in a branch of a repository, as transcripts in one folder per developer.
 
     python -m bench.claude_sessions GIT_DIRECTORY BRANCH FOLDER
 
@@ -50,7 +50,7 @@ def read_sessions(git_directory: Path, branch: str) -> Iterator[tuple[str, bytes
 
 
 def split_at_compactions(messages: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return the messages from one compaction to the next."""
+    """Return the messages, split at each compaction."""
     parts: list[list[dict[str, Any]]] = [[]]
     for message in messages:
         if message["role"] == "user" and str(message["content"]).startswith(_CONTINUED):

@@ -36,7 +36,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
 
 @dataclass(frozen=True, slots=True)
 class CommitQuestion:
-    """A subject, the state it was asked in, and the changes: path → changed lines of the state before."""
+    """A subject, the state of the project before its commit, and the changes: path → changed lines of that state."""
 
     text: str
     commit: str

@@ -28,7 +28,7 @@ vim.api.nvim_create_autocmd("User", { pattern = "CodeCompanionChatEdited", callb
 end })
 """
 EDITED = 0.8
-"""Share of the window: the history of `editing`."""
+"""Share of the window that the history of `editing` fills."""
 FULL = 0.92
 """Share of the window, as the server reports it between two tool calls: above the trigger of a compaction."""
 

@@ -1,8 +1,8 @@
 """Text to fit and test the token estimator on, gathered from the files of a machine; none of it is stored.
 
 The recipe: files under the given roots, sorted and drawn with a fixed seed, one slice each, sorted into kinds by their
-ending; translations from gettext catalogues; and samples made from those (diffs, tool output, JSON arguments …) or from
-a seeded generator (hex, CSV, logs …). The same machine gives the same samples.
+extension; translations from gettext catalogues; and samples made from those (diffs, tool output, JSON arguments …) or
+from a seeded generator (hex, CSV, logs …). The same machine gives the same samples.
 
 The committed weights were fitted with the default roots plus checkouts of ten public repositories: BurntSushi/ripgrep,
 gin-gonic/gin, google/gson, pmndrs/zustand, trpc/trpc, nvim-telescope/telescope.nvim, tpope/vim-fugitive,
@@ -228,7 +228,7 @@ def _traceback(sample: Sample, draw: random.Random) -> str:
 
 
 def _generated(per_kind: int, seed: int) -> Iterator[Sample]:
-    """Yield samples that files do not have enough of. Every sample is its own group."""
+    """Yield samples of kinds that are rare in files. Every sample is its own group."""
     makers: dict[str, Callable[[random.Random], str]] = {
         "hex": lambda draw: draw.randbytes(draw.randint(20, 1500)).hex(),
         "base64": lambda draw: base64.b64encode(draw.randbytes(draw.randint(20, 2000))).decode(),

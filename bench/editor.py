@@ -3,10 +3,10 @@
     python -m bench.editor [--quick] [--only NAME …] [--runs 3] [--json FILE] [--markdown] [--peer CHECKOUT]
     python -m bench.editor --show FILE [--markdown]
 
-Each measurement is taken in three runs, each in fresh editors, ours and the peer's in turn. Printed are the median of
-the runs with the smallest and largest, the ratio to the peer in the same run, and the growth exponent from one size to
-the next (1 = in proportion). `--quick` uses small histories and one run, to check that every measurement works.
-`--peer` is a checkout of codecompanion.nvim with one of plenary.nvim beside it. `--markdown` prints the tables of
+Each measurement is taken in three runs, each in fresh editors, ours and the peer's in turn. It prints the median,
+smallest and largest of the runs, the ratio to the peer in the same run, and the growth exponent from one size to the
+next (1 = in proportion). `--quick` uses small histories and one run, to check that every measurement works. `--peer` is
+a checkout of codecompanion.nvim with one of plenary.nvim beside it. `--markdown` prints the tables of
 `doc/measured.md`, `--json` stores every sample, `--show` prints a stored run.
 """
 
@@ -92,7 +92,7 @@ def _own_s() -> float:
 
 
 def _all_s() -> tuple[float, float]:
-    """Return the busy and all seconds of all cores."""
+    """Return the busy seconds and the total seconds of all cores."""
     with Path("/proc/stat").open(encoding="utf-8") as file:
         fields = [int(field) / os.sysconf("SC_CLK_TCK") for field in file.readline().split()[1:9]]
     return sum(fields) - fields[3] - fields[4], sum(fields)

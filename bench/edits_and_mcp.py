@@ -53,7 +53,7 @@ def _edit(driven: Driven) -> float:
 
 
 def mcp_call(side: Side, size: int, room: Room) -> Samples:
-    """One step of a tool loop: a tool of a local server beside a built-in one."""
+    """Measure one step of a tool loop: a tool of a local server beside a built-in one."""
     entry = {"enabled": True, "cmd": [sys.executable, str(PROPER)], "require_approval_before": False}
     plain = _steps(Ours(), room, "get_diagnostics", lambda number: {"path": f"f{number}"})
     served_by = Ours(servers={"proper": entry})

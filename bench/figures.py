@@ -1,8 +1,8 @@
 """Measurements as data, and the figures derived from their samples. Pure: no editor, no clock.
 
 A measurement is taken in several runs, each in a fresh editor, followed by the peer's. A run yields a median per
-figure. The report gives the median of the runs with the smallest and the largest; the ratio to the peer and the growth
-from one size to the next are taken within a run, so that a busy machine affects both sides.
+figure. The report gives the median, the smallest and the largest of the runs; the ratio to the peer and the growth from
+one size to the next are taken within a run, so that a busy machine affects both sides.
 """
 
 from __future__ import annotations

@@ -54,12 +54,12 @@ WEIGHTS = {"title": 0.45, "plain": 0.45, "swe_qa": 0.1}
 TAKEN = 0.03
 MANY_TITLES = 600
 OF_SWE_QA = 0.1
-"""Share in the wording of questions about projects; the rest is that of titles."""
+"""Share of SWE-QA in the wording of questions about projects; the rest is the share of titles."""
 SMOOTHED = 0.0015
 MIN_IN_TABLE, HALF_OCTAVE = 0.002, math.sqrt(2)
 MIN_LOG, MAX_LOG = 0.5, 3.0
 MIN_SOURCES = 3
-"""A word of fewer sources describes them rather than questions."""
+"""Minimum number of sources of a word: a word from fewer sources describes them rather than questions."""
 FOLDER_OF_TABLES = Path(__file__).resolve().parents[1] / "python/codecompanion/retrieval"
 
 Shares = Mapping[str, float]
@@ -156,7 +156,7 @@ def tables_of(counts: Counts, forms: Mapping[str, float], repository: str = "", 
 
 
 def _mean(by_source: Mapping[str, Shares], without: str, outliers: int = 0) -> Shares:
-    """Return the mean share in the sources, without the highest: the subject of one."""
+    """Return each word's mean share over the sources except `without`; `outliers` discounts the highest one."""
     sources = [shares for source, shares in by_source.items() if source != without]
     sums, most = defaultdict[str, float](float), dict[str, float]()
     for shares in sources:

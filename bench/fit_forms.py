@@ -1,7 +1,8 @@
 """Fits the weight of each form of a question (retrieval/question_form.py): logistic regression on the questions alone.
 
-Plain questions, titles and SWE-QA's questions about the training repositories against general ones; a form of fewer
-than `MIN_SOURCES` repositories or sources, or of fewer than `MIN_TEXTS` questions, describes those instead.
+It compares plain questions, titles and SWE-QA's questions about the training repositories with general ones. A form in
+fewer than `MIN_SOURCES` repositories or sources, or in fewer than `MIN_TEXTS` questions, is left out: it describes
+those rather than questions.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class FormFit:
 
 
 def _weights(texts: Sequence[Worded]) -> Array:
-    """Kinds of questions about projects are weighted by `WEIGHTS`, sources of general ones equally."""
+    """Return the weight of each question: `WEIGHTS` for questions about projects, equal for general sources."""
     many = Counter(_group(one) for one in texts)
     general = sum(group not in WEIGHTS for group in many)
     weights = [WEIGHTS.get(_group(one), 1 / general) / many[_group(one)] for one in texts]

@@ -1,6 +1,6 @@
-"""How much of something random or exhaustive a run looks at: quick (`make check`), as usual, or thorough (`make fuzz`).
+"""The number of random or exhaustive cases per run: quick (`make check`), usual, or thorough (`make fuzz`).
 
-The profile of hypothesis says which (HYPOTHESIS_PROFILE), so that there is one switch.
+The Hypothesis profile (HYPOTHESIS_PROFILE) selects the number, so that there is one switch.
 """
 
 from __future__ import annotations
@@ -11,5 +11,5 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "people")
 
 
 def amount(quick: int, usual: int, thorough: int) -> int:
-    """Return the amount that belongs to this run."""
+    """Return the number of cases for this run."""
     return {"quick": quick, "thorough": thorough}.get(PROFILE, usual)

@@ -1,6 +1,6 @@
 """A real headless browser that opens one of our pages and reports errors, requests, layout and pictures.
 
-It is driven by the DevTools protocol. Where no browser is installed, `BROWSER` is "" and such tests are skipped.
+It is controlled over the DevTools protocol. Where no browser is installed, `BROWSER` is "" and such tests are skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PHONE, DESK = (390, 844), (1280, 900)
 
 
 class Browser:
-    """One open tab. `errors`: messages of the console and exceptions; `requests`: every address that was asked for."""
+    """One open tab. `errors`: console messages and exceptions; `requests`: every requested URL."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket, self._number = socket, 0
@@ -58,7 +58,7 @@ class Browser:
                 self._loaded.set()
 
     async def send(self, method: str, *, wait: bool = True, **parameters: Any) -> dict[str, Any]:
-        """Ask for something and return the result."""
+        """Send a DevTools command and return its result."""
         self._number += 1
         answer = self._answers[self._number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": self._number, "method": method, "params": parameters})
@@ -69,7 +69,7 @@ class Browser:
         return dict(said["result"])
 
     async def open(self, page: Path, *, dark: bool = False, size: tuple[int, int] = DESK, scale: float = 1) -> None:
-        """Open a file in a window of that size, in one of the two colour schemes; returns once it has loaded."""
+        """Open a file in a window of the given size and colour scheme; return once it has loaded."""
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         await self.send("Emulation.setEmulatedMedia", features=scheme)
         await self.send(
@@ -83,13 +83,13 @@ class Browser:
         await asyncio.wait_for(self._loaded.wait(), PATIENCE_S)
 
     async def ask(self, expression: str) -> Any:
-        """Return the value of an expression in the page; the page's own policy does not stop this one."""
+        """Return the value of an expression in the page; the page's own content policy does not block it."""
         done = await self.send("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in done, done
         return done["result"].get("value")
 
     async def picture(self, path: Path) -> None:
-        """Save the whole page as a PNG."""
+        """Save a screenshot of the whole page as a PNG."""
         done = await self.send("Page.captureScreenshot", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(done["data"]))
 
@@ -105,7 +105,7 @@ class Browser:
 
 @asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
-    """Start a browser with a profile of its own, and end it."""
+    """Start a browser with its own profile, and end it after the test."""
     profile = Path(tempfile.mkdtemp(prefix="browser-"))
     process = await asyncio.create_subprocess_exec(
         BROWSER, *_OPTIONS, f"--user-data-dir={profile}", "about:blank",

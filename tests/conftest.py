@@ -1,8 +1,8 @@
-"""Shared by all tests: a clean environment, the number of hypothesis examples, and whether they are new each time.
+"""Shared by all tests: a clean environment, the number of Hypothesis examples, and whether they are new in each run.
 
-People look at new examples in every run; `make ci` (HYPOTHESIS_PROFILE=ci) at the same ones each time, so that a change
-is judged by its own effect. A failure found by chance is then fixed like any other. `make check` takes the profile
-quick, `make fuzz` takes thorough; a test that says a number of its own needs that many, or can afford no more.
+Developers get new examples in every run; `make ci` (HYPOTHESIS_PROFILE=ci) uses the same ones each time, so that a
+change is judged by its own effect. A failure found by chance is then fixed like any other. `make check` uses the
+profile quick, `make fuzz` the profile thorough; a test that sets its own number needs that many, or can afford no more.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _garbage_of_the_module() -> Iterator[None]:
-    """Collect what a module left to the garbage collector while its last test can still be the one that fails.
+    """Collect the garbage of a module while its last test can still be the one that fails.
 
-    What stays, such as the SDKs that were imported, is not walked through again at the end of the next module.
+    The remaining objects, such as imported SDKs, are not scanned again at the end of the next module.
     """
     yield
     gc.collect()
@@ -84,9 +84,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Import the whole package; take it and the 10,000 items out of the walks of the garbage collector.
+    """Import the whole package, and exclude it and the 10,000 test items from garbage collection.
 
-    A module that a test is the first to import would keep for ever what that test has replaced in another one.
+    Otherwise a module first imported by a test would permanently keep objects that the test has patched in other
+    modules.
     """
     for name in own_modules():
         importlib.import_module(name)

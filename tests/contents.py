@@ -1,4 +1,4 @@
-"""The files below a folder, which a program that is still running may replace while they are read."""
+"""Reads the files below a folder, which a program that is still running may replace meanwhile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def contents_below(root: Path) -> Iterator[tuple[Path, bytes]]:
-    """Yield each file with its bytes; a temporary file that is gone before it is read is left out."""
+    """Yield each file with its bytes; a temporary file that disappears before it is read is skipped."""
     for path in root.rglob("*"):
         with suppress(FileNotFoundError):
             if path.is_file():

@@ -1,14 +1,14 @@
 """A Python with its imports done: forks of one process that has imported the modules of a host and the command line.
 
 A host takes 0.7 s of CPU before it answers, 0.2 s for its first chat and 1 to 2 s for an SDK, a command 0.6 s; most
-tests are about neither. `forked_python()` is an executable that can replace a Python. Its runs
-(`-m codecompanion …`, `-m codecompanion.engine …`) are separate processes, from `__main__` on, with the descriptors,
-folder, environment and arguments of the caller. Calls that a fork cannot handle go to the real Python: any other
-argument, another locale, another PYTHONPATH. Tests about starting, about what is imported, and about what the system
-shows of a process (its first environment) take `sys.executable`.
+tests are about neither. `forked_python()` is an executable that can replace a Python. Its runs (`-m codecompanion …`,
+`-m codecompanion.engine …`) are separate processes, from `__main__` on, with the descriptors, folder, environment and
+arguments of the caller. Calls that a fork cannot handle go to the actual Python: any other argument, another locale,
+another PYTHONPATH. Tests about startup, about imported modules, and about the system's view of a process (its first
+environment) use `sys.executable`.
 
-The launcher takes the place of the process: it forwards signals and ends like the process; if it is killed, the
-process is killed. `process_of` names the process that it started, to stop or inspect it.
+The launcher represents the process: it forwards signals and ends as the process does; if the launcher is killed, the
+process is killed. `process_of` returns the process that it started, to stop or inspect it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ IMPORTED = (
     *("anyio._backends._asyncio", "anyio.streams.tls", "httpcore2._async", "genai_prices.data_snapshot"),
     *("pathspec.gitignore", "tree_sitter", "tree_sitter_python", "tree_sitter_markdown"),
 )
-"""Modules imported beside the package itself: its lazy imports that most tests of a group need."""
+"""Modules imported in addition to the package: lazy imports that most tests of a group need."""
 
 _LAUNCHER = """#!{python} -IS
 import sys, posix
@@ -91,7 +91,7 @@ def forked_python() -> str:
 
 
 def share_one() -> None:
-    """Let the workers of pytest-xdist, which are about to be started, have one."""
+    """Share one executable among the pytest-xdist workers that are about to start."""
     os.environ[SHARED] = _start()
 
 
@@ -136,7 +136,7 @@ def _start() -> str:
 
 
 def process_of(pid: int) -> int:
-    """Return the process that does the work: the one a launcher started, or any other itself."""
+    """Return the process that does the work: the one started by a launcher, or any other process itself."""
     started = Path(forked_python()).with_name(f"socket-{pid}")
     return int(started.read_text()) if started.exists() else pid
 
@@ -145,7 +145,7 @@ def process_of(pid: int) -> int:
 
 
 def main(descriptor: int) -> None:
-    """Fork for each request until stdin is closed; the imports happen at the first one."""
+    """Fork for each request until stdin is closed; modules are imported at the first request."""
     listener = socket.socket(fileno=descriptor)
     if 0 in select.select([0, listener], [], [])[0]:
         return
@@ -178,7 +178,7 @@ def main(descriptor: int) -> None:
 
 
 def own_modules() -> Iterator[str]:
-    """Return the modules of the package, but for those that run when they are imported."""
+    """Return the modules of the package, except those that run when imported."""
     package = importlib.import_module("codecompanion")
     for module in pkgutil.walk_packages(package.__path__, "codecompanion."):
         if module.name not in ("codecompanion.__main__", "codecompanion.engine.__main__"):
@@ -186,7 +186,7 @@ def own_modules() -> Iterator[str]:
 
 
 class Child(NamedTuple):
-    """A process that was forked, and the file that names it to `process_of` as long as it runs: numbers come again."""
+    """A forked process, and the file that identifies it to `process_of` while it runs, as process ids are reused."""
 
     pid: int
     named: Path
@@ -235,7 +235,7 @@ def _fork(asking: socket.socket, children: dict[socket.socket, Child], ours: lis
 
 
 def _become(arguments: list[str], environment: dict[bytes, bytes], descriptors: list[int]) -> NoReturn:
-    """Go on as a Python that was just started with these arguments."""
+    """Continue as a newly started Python with these arguments."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()

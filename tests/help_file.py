@@ -1,4 +1,4 @@
-"""The help file as a user reads it: the code that it prints, and the plugins that it names."""
+"""The help file as a user reads it: its code examples, and the plugins that it names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HELP = Path(__file__).resolve().parents[1] / "doc" / "codecompanion.txt"
 
 
 def snippet(tag: str, number: int = 1) -> str:
-    """Return the code block after a tag of the help file, or a later one."""
+    """Return the first code block after a tag in the help file, or the one with the given number."""
     text = HELP.read_text(encoding="utf-8")
     assert f"*{tag}*" in text, f"no *{tag}* in the help"
     blocks = re.findall(r">(?:lua|vim)\n(.*?)^<", text.partition(f"*{tag}*")[2], re.MULTILINE | re.DOTALL)
@@ -17,7 +17,7 @@ def snippet(tag: str, number: int = 1) -> str:
 
 
 def option_entries() -> set[str]:
-    """Return the full paths of the options and sections that the help file has an entry or a heading for."""
+    """Return the full paths of the options and sections that have an entry or a heading in the help file."""
     text = HELP.read_text(encoding="utf-8").partition("*codecompanion-options*")[2].partition("\n=====")[0]
     found, section = set(), ""
     for line in text.splitlines():

@@ -1,12 +1,12 @@
-"""Resources left open by a test: descriptors, threads, child processes. The test that opened them fails, no other.
+"""Detects resources left open by a test: descriptors, threads, child processes. The test that opened them fails.
 
-An unclosed socket is collected at some later time, during another test, which its ResourceWarning then fails. So
-the open resources before a test are compared with those after its teardown. A fixture of a module or the session owns
-its resources until its own teardown. Resources that are about to close are awaited.
+An unclosed socket may be collected during another test, which its ResourceWarning would make fail. So the open
+resources before a test are compared with those after its teardown. A fixture of a module or the session owns its
+resources until its own teardown. Resources that are about to close are awaited.
 
-A helper without its own `with` passes its resources to `at_end_of_test`; those shared by all tests of a process
-are opened in `kept_for_the_run`. An object closed only by the garbage collector, which runs at the end of
-each module, is an error of the last test of that module.
+A helper without its own `with` passes its resources to `at_end_of_test`; those shared by all tests of a process are
+opened in `kept_for_the_run`. An object closed only by the garbage collector, which runs at the end of each module, is
+an error of the module's last test.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _kept: set[str] = set()
 
 
 def at_end_of_test(close: Callable[[], object]) -> None:
-    """Call this when the running test and its fixtures have ended, the last one first."""
+    """Call `close` when the running test and its fixtures have ended, in reverse order of registration."""
     _closers.callback(close)
 
 
@@ -52,7 +52,7 @@ def closed_at_end(opened: Closable) -> Closable:
 
 @contextmanager
 def kept_for_the_run() -> Iterator[None]:
-    """Let resources opened in this block stay open until the process ends."""
+    """Keep resources opened in this block open until the process ends."""
     before = _open_now()
     yield
     _kept.update(_open_now() - before)
@@ -82,7 +82,7 @@ def _children() -> Iterator[str]:
 
 
 def _described(opened: str) -> str:
-    """Return the open resource with, for a process, its command."""
+    """Return the description of an open resource; for a process, it includes the command."""
     kind, _, pid = opened.partition(" ")
     if kind != "process":
         return opened
@@ -94,7 +94,7 @@ def _described(opened: str) -> str:
 
 
 class LeftoverCheck:
-    """The pytest plugin. `patience_s`: how long something may take to end after its test."""
+    """The pytest plugin. `patience_s`: how long a resource may take to close after its test."""
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s

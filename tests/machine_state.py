@@ -1,7 +1,7 @@
-"""Settings of a developer's machine that must not reach a test run: keys, addresses, folders, colours, sizes.
+"""Settings of a developer's machine that must not affect a test run: keys, addresses, folders, colours, sizes.
 
-Children of the tests inherit the environment, so it is cleaned once, for all of them. Proxies and the settings of
-package installers stay, because the tests of other programs may have to fetch them; this machine needs no proxy.
+Child processes inherit the environment, so it is cleaned once for all of them. Proxies and package installer settings
+are kept, because tests of other programs may have to download them; this machine needs no proxy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNWANTED = re.compile(
 
 
 def cleaned(environment: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Return the environment without settings of this machine; `home` is empty, or the caller empties it."""
+    """Return the environment without settings of this machine; `home` is empty or is emptied by the caller."""
     kept = {name: value for name, value in environment.items() if not UNWANTED.fullmatch(name)}
     old_home = Path(environment.get("HOME", "/"))
     # uv keeps what it has downloaded, wherever home is.
@@ -41,7 +41,7 @@ def cleaned(environment: Mapping[str, str], home: Path) -> dict[str, str]:
 
 
 def clean_the_environment(home: Path) -> None:
-    """Give this process, and with it every child, the cleaned environment."""
+    """Apply the cleaned environment to this process, and so to its children."""
     wanted = cleaned(os.environ, home)
     for name in set(os.environ) - set(wanted):
         del os.environ[name]

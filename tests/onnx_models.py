@@ -1,8 +1,9 @@
 """Tiny hand-written embedding models for onnxruntime: a table of vectors, looked up by token.
 
-The ONNX format is protobuf (onnx/onnx.proto in github.com/onnx/onnx); the handful of fields a lookup needs are written
-here, so that no test needs the `onnx` package or a download. The vector of a text is the mean of its words' vectors:
-expected values can be computed mentally. Token 0 pads, and its vector is far off: averaging padding is detected.
+The ONNX format is protobuf (onnx/onnx.proto in github.com/onnx/onnx); the few fields that a lookup needs are written
+here, so that no test needs the `onnx` package or a download. The vector of a text is the mean of its words' vectors, so
+expected values can be computed mentally. Token 0 is padding, and its vector is far away from all others, so averaging
+over padding is detected.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ def write_model_folder(
     truncation: int = 0,
     **json_files: object,
 ) -> Path:
-    """Write `model.onnx` and `tokenizer.json` for these words and their vectors; unknown words are all zero.
+    """Write `model.onnx` and `tokenizer.json` for these words and their vectors; unknown words get a zero vector.
 
-    `json_files`: further files by name, with `__` for a folder: `sentence_bert_config={"max_seq_length": 4}`.
+    `json_files`: further files by name, with `__` as the path separator: `sentence_bert_config={"max_seq_length": 4}`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     width = len(next(iter(words.values())))
@@ -61,7 +62,10 @@ def write_model_folder(
 
 
 def lookup_model(table: Sequence[Sequence[float]], inputs: Sequence[str], output: str) -> bytes:
-    """Return the bytes of a model that gives each token its row of the table: (texts, tokens, numbers)."""
+    """Return the bytes of a model that maps each token to its row of the table.
+
+    The output shape is (texts, tokens, numbers).
+    """
     numbers = array("f", [number for row in table for number in row])
     tensor = b"".join([_number(1, len(table)), _number(1, len(table[0])), _number(2, _FLOAT), _text(8, "table")])
     tensor += _bytes(9, numbers.tobytes())

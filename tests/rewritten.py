@@ -1,7 +1,7 @@
-"""Rewriting the asserts of the test files once, and not in each worker: where no bytecode is cached, as in CI.
+"""Rewriting the asserts of the test files once instead of in each worker, where no bytecode is cached, as in CI.
 
-Each worker collects all files, in the same order and at the same speed, so each of them rewrote all of their 14,000
-asserts: half a minute of CPU. Now each begins with a share of its own, and finds the others' done.
+Each worker collects all files, in the same order and at the same speed, so each of them used to rewrite all of their
+14,000 asserts: half a minute of CPU time. Now each begins with its own share and finds the others' files already done.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from _pytest.assertion import rewrite  # the cache has no public door; the versi
 
 
 def rewrite_share(config: pytest.Config, worker: dict[str, object]) -> None:
-    """Rewrite this worker's share, as assigned by pytest-xdist, of the collected files."""
+    """Rewrite this worker's share of the collected files, as assigned by pytest-xdist."""
     number, count = int(str(worker["workerid"]).removeprefix("gw")), int(str(worker["workercount"]))
     if count > 1 and not sys.dont_write_bytecode:
         given = [Path(argument.split("::")[0]) for argument in config.args]
@@ -25,7 +25,10 @@ def rewrite_share(config: pytest.Config, worker: dict[str, object]) -> None:
 
 
 def rewrite_files(config: pytest.Config, files: Iterable[Path]) -> None:
-    """Leave each file that was never rewritten in the cache, where the import finds it; a wrong one is its matter."""
+    """Put the rewritten form of each file without one into the cache, where the import finds it.
+
+    An outdated one is left to the import.
+    """
     for file in files:
         kept = rewrite.get_cache_dir(file) / f"{file.stem}{rewrite.PYC_TAIL}"
         if not kept.exists():

@@ -1,6 +1,6 @@
-"""The ripgrep for searches in tests: installed by `make setup` beside Python, so that all machines test the same one.
+"""The ripgrep for searches in tests: installed by `make setup` next to Python, so all machines test the same version.
 
-It is not put on the PATH: everything else is tested as on a machine without it.
+It is not on the PATH: everything else is tested as on a machine without it.
 """
 
 from __future__ import annotations

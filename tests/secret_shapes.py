@@ -2,7 +2,7 @@
 """Files with secrets, in the formats that their programs document, with values generated at run time.
 
 Written from the public documentation of the formats before the patterns of `workspace/secret_text.toml` existed. This
-file contains no values: each is drawn from a seeded generator, so that secret scanners do not report these tests.
+file contains no values: each comes from a seeded generator, so that secret scanners do not report these tests.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Fake:
         self.values: list[str] = []
 
     def of(self, letters: str, length: int) -> str:
-        """Return characters that are not a secret."""
+        """Return characters that do not count as a secret."""
         return "".join(self._random.choice(letters) for _ in range(length))
 
     def secret(self, letters: str, length: int, before: str = "", after: str = "") -> str:
-        """Return a secret value."""
+        """Return a secret value and record it."""
         value = before + self.of(letters, length) + after
         self.values.append(value)
         return value
@@ -69,13 +69,13 @@ class Fake:
         return self.secret(_LOWER, length, before)
 
     def base64(self, count: int) -> str:
-        """Return the base64 of that many bytes."""
+        """Return the base64 of `count` bytes as a secret."""
         value = base64.b64encode(self._random.randbytes(count)).decode()
         self.values.append(value)
         return value
 
     def password(self) -> str:
-        """Return a password in the form of a password generator."""
+        """Return a password like those of a password generator."""
         inner = self.of(_PASSWORD, self._random.randrange(10, 18))
         value = self.of(string.ascii_letters, 1) + inner + self.of(_ALNUM, 1) + self.of(string.digits, 1)
         self.values.append(value)
@@ -140,7 +140,7 @@ def _shape(kind: str) -> Callable[[Writer], Writer]:
 
 
 def shapes(seed: int = 1) -> Iterator[Shape]:
-    """Yield every shape, with values of this seed."""
+    """Yield every shape, with values generated from this seed."""
     for number, (kind, write) in enumerate(_writers):
         fake = Fake(seed * 10_000 + number)
         path, text = write(fake)

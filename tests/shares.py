@@ -1,7 +1,7 @@
-"""The share of a long table of cases that `make ci` plays; `make thorough` plays the rest.
+"""The share of a long table of cases that `make ci` runs; `make thorough` runs the rest.
 
 Each row of these tables is a whole chat, an editor or a replayed session, and most rows differ in one value. Every test
-function keeps its first case, and further cases are chosen by their names, so that the same ones run each time.
+function keeps its first case; further cases are selected by name, so that the same cases run each time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHARES = {
     "tests/unit/session/test_lying_usage.py": 3,
     "tests/unit/session/test_scripted_summarisers.py": 3,
 }
-"""One case in this many is played, by test file."""
+"""By test file: one case in this many is run."""
 _REASON = "a case of a long table: tests/shares.py plays a share of them"
 
 

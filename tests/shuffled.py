@@ -1,7 +1,7 @@
-"""The tests in another order, to find those that pass only after certain others: `make test SHUFFLE=7`.
+"""Runs the tests in a different order, to find those that pass only after certain others: `make test SHUFFLE=7`.
 
-The modules change places, and in each of them its tests: fixtures of a module are still made once. The same seed gives
-the same order in every worker of pytest-xdist, which asks for that, and in a run that looks for a failure again.
+The modules are shuffled, and the tests within each module, so module fixtures are still created once. The same seed
+gives the same order in every worker, as pytest-xdist requires, and in a run that reproduces a failure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Item = TypeVar("Item", bound=_InModule)
 
 
 def shuffle(items: Iterable[Item], seed: int) -> list[Item]:
-    """Return the items in the order that belongs to the seed."""
+    """Return the items in the order determined by the seed."""
     chance = random.Random(seed)
     modules: dict[Path, list[Item]] = {}
     for item in items:

@@ -1,6 +1,6 @@
-"""`TRANSPORT=sdk`: tests of adapters send their requests through the official clients instead of over httpx2.
+"""`TRANSPORT=sdk`: tests of adapters send their requests through the official clients instead of httpx2.
 
-The same tests then judge both transports: bodies, retries, time limits, errors, cancelling (`make test-sdks`).
+The same tests then cover both transports: bodies, retries, time limits, errors and cancellation (`make test-sdks`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A chat with the fake Messages server, driven through the adapter like in the session."""
+"""A chat with the fake Messages server, driven through the adapter as the session does it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ClaudeChat:
         return ChatRequest(**{**self.fields, "messages": tuple(self.view), **fields})
 
     async def ask(self, text: str = "", **fields: Any) -> Outcome:
-        """Send one request, with a new user message if there is a text, and add the reply to the view."""
+        """Send one request, with a new user message if `text` is given, and add the reply to the view."""
         if text:
             self.add("user", text)
         outcome = await collect(self.adapter, self.request(**fields))
@@ -69,7 +69,7 @@ class ClaudeChat:
         return outcome
 
     def compact(self, part: CompactionPart) -> None:
-        """Replace messages by a compaction, like the session."""
+        """Replace messages with a compaction, as the session does."""
         block = Message(id=f"c{next(self._numbers)}", role="assistant", cycle=1)
         self.view = list(replace_by_block(tuple(self.view), part, lambda _: 1, block).messages)
 
@@ -81,7 +81,7 @@ class ClaudeChat:
 
     @property
     def last_kinds(self) -> list[tuple[str, list[str]]]:
-        """Return role and block types of the newest request's messages."""
+        """Return the role and block types of each message in the newest request."""
         return [(m["role"], [block["type"] for block in m["content"]]) for m in self.last_body["messages"]]
 
 
@@ -92,7 +92,7 @@ async def chat_with(
     fields: dict[str, Any] | None = None,
     **settings: Any,
 ) -> AsyncIterator[ClaudeChat]:
-    """Run a chat with a server; `fields` are those of its requests, `settings` those of the adapter."""
+    """Run a chat with a server; `fields` are the fields of its requests, `settings` those of the adapter."""
 
     async def no_sleep(_: float) -> None:
         return None

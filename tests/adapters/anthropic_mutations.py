@@ -1,4 +1,4 @@
-"""Broken Messages bodies, one change each: possible results of a rendering bug or an edit of the view."""
+"""Broken Messages bodies, each with one change that a rendering bug or an edit of the view could cause."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Change = Callable[[Body], None]
 
 
 def mutate(body: Body) -> Iterator[tuple[str, Body]]:
-    """Yield (name, body) for every way to break this one; the given body is not changed."""
+    """Yield (name, body) for every way to break the body, which itself is not changed."""
     for name, change in _changes(body):
         broken = copy.deepcopy(body)
         change(broken)

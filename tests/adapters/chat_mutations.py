@@ -1,4 +1,4 @@
-"""Broken Chat Completions bodies made from valid ones: a name and a changed copy each."""
+"""Broken Chat Completions bodies made from valid ones: pairs of a name and a changed copy."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ MakeAdapter = Callable[..., HttpAdapter]
 
 @pytest.fixture
 async def make_adapter() -> AsyncIterator[MakeAdapter]:
-    """Return a maker of adapters, closed after the test; their waits take no time and are recorded."""
+    """Return a maker of adapters, which are closed after the test; their waits take no time and are recorded."""
     made: list[HttpAdapter] = []
 
     def make(

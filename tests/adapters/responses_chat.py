@@ -1,4 +1,4 @@
-"""A chat over the `openai_responses` wire format like in the session: only views, replies and blocks."""
+"""A chat over the `openai_responses` wire format, with only the session's views, replies and blocks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def open_adapter(url: str, *, key: str = KEY, options: ResponsesOptions | None =
 
 
 class Chat:
-    """The view of one chat; `say` sends it, `results` answers the calls of the last reply and sends it again."""
+    """The view of one chat; `say` sends a message, `answer_calls` sends the results of the last reply's calls."""
 
     def __init__(self, adapter: HttpAdapter, *first: Message) -> None:
         self.adapter = adapter
@@ -73,13 +73,13 @@ class Chat:
         return await self.send(**fields)
 
     def request(self, **fields: Any) -> ChatRequest:
-        """Return the request of the view."""
+        """Return a request for the current view."""
         return ChatRequest(
             **{"messages": list(self.messages), "model": "test-model", "chat_id": "c", "tools": TOOLS, **fields}
         )
 
     async def send(self, **fields: Any) -> Outcome:
-        """Send the view and add the reply to it, with a compaction first if there is one."""
+        """Send the view and add the reply to it, preceded by its compaction if there is one."""
         outcome = await collect(self.adapter, self.request(**fields))
         reply = ReplySoFar()
         for event in outcome.events:
@@ -102,7 +102,7 @@ class Chat:
         return outcome
 
     def compact(self, part: CompactionPart) -> None:
-        """Replace messages by the block."""
+        """Replace messages with the compaction block."""
         self.blocks.append(part)
         block = Message(id=self._new_id("k"), role="assistant")
         self.messages = list(replace_by_block(self.messages, part, lambda _: 1, block).messages)

@@ -1,7 +1,7 @@
 """Broken request bodies made from valid ones, and a judge that knows the valid ones.
 
-A mutation is a name and a changed copy. Only visible properties of the body are mutated: a seal with another letter, or
-an id that the provider never issued, looks like any other.
+A mutation is a name and a changed copy. Only visible properties of the body are mutated: a seal with a changed letter,
+or an id that the provider never issued, looks like any other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def ledger_of(body: Body) -> Ledger:
 
 
 def refusal_of(body: Body, ledger: Ledger, endpoint: Endpoint = "responses") -> str | None:
-    """Return the provider's reason for refusing the body, None if it would accept it."""
+    """Return the provider's reason for refusing the body, or None if it accepts the body."""
     try:
         accept(endpoint, body, RULES, ledger)
     except Refused as refused:

@@ -1,8 +1,8 @@
 """A chat driven through the real session while its provider keeps changing, and the invariants of every request.
 
-Checked: no provider refuses a request; our checks and the SDK types accept it; no message is lost or reordered
-(`switch_reading.find_loss`); no seal reaches any provider but its own (R-542); no request had to be repaired; every
-turn ends as in its story.
+The checks: no provider refuses a request; our own checks and the SDK types accept it; no message is lost or reordered
+(`switch_reading.find_loss`); a seal reaches only its own provider (R-542); no request had to be repaired; every turn
+ends as its story says.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.summaries import nine_sections
 from tests.unit.session.fakes import Bench, submit
 
 When = Literal["turns", "tools", "streaming"]
-"""When the provider changes: between turns; between turns and while tools run; while every reply is arriving."""
+"""When the provider changes: between turns; also while tools run; or while each reply is arriving."""
 SUMMARY = f"<summary>{nine_sections('the work goes on. ' * 5)}</summary>"
 _IS_SUMMARY_REQUEST = ("<conversation>", "write the summary described below")
 
@@ -50,9 +50,9 @@ class SwitchingChat:
         self.providers: dict[str, Provider] = {}
         self.replies = self.switches = self.summaries = 0
         self.allowed: tuple[str, ...] = ()
-        """Words of refusals and warnings that this chat provokes on purpose."""
+        """Substrings of refusals and warnings that this chat provokes on purpose."""
         self.queued: dict[int, str] = {}
-        """The message that the user sends while the n-th reply arrives."""
+        """The message that the user sends while the given reply (counted from 1) arrives."""
 
     async def open(self, root: Path, providers: dict[str, Provider], story: Story, **settings: Any) -> Session:
         """Begin the chat with the first provider of the route."""
@@ -75,7 +75,7 @@ class SwitchingChat:
             await self.play_turn(turn)
 
     async def play_turn(self, turn: Turn) -> None:
-        """Play one turn; replies after one without calls are requested with `/continue`."""
+        """Play one turn; after a reply without calls, the next reply is requested with `/continue`."""
         self._unsaid += self._steps
         self._steps = deque(turn.steps)
         for message in turn.attached:
@@ -92,7 +92,7 @@ class SwitchingChat:
             await self.idle()
 
     async def answer_again(self, step: Step) -> None:
-        """Let the model answer the last message again; its previous answer is out of the chat."""
+        """Let the model answer the last message again; its previous answer is removed from the chat."""
         last = max(k for k, entry in enumerate(self._told) if entry[0] == "user")
         del self._told[last + 1 :]
         self._steps = deque([step])
@@ -106,7 +106,7 @@ class SwitchingChat:
         self.session = reopened
 
     async def switch(self, name: str = "") -> None:
-        """Switch to the next provider of the route, or to this one."""
+        """Switch to the named provider, or to the next one of the route."""
         provider = self.providers[name or next(self._route)]
         self.switches += provider.name != self.session.adapter_name
         await self.session.use_model(provider.name, provider.manner.model)
@@ -146,7 +146,7 @@ class SwitchingChat:
 
     @property
     def lessons(self) -> int:
-        """Return the number of refusals: if all is well, those that an adapter learns from."""
+        """Return the number of refusals; without bugs, all of them are refusals that an adapter learns from."""
         return sum(len(provider.refusals) for provider in self.providers.values())
 
     @property
@@ -156,11 +156,11 @@ class SwitchingChat:
 
     @property
     def compactions(self) -> list[Compacted]:
-        """Return the compactions, ours and the providers'."""
+        """Return our compactions and the providers'."""
         return self.bench.of(Compacted)
 
     def problems(self) -> list[str]:
-        """Return everything that was wrong; empty if the chat went as planned."""
+        """Return all problems found; empty if the chat went as planned."""
         found = [*self._found, *self._log.lines, *leaks(self.providers.values()), *map(repr, self.bench.bugs)]
         for provider in self.providers.values():
             lessons = list(provider.manner.lessons)
@@ -190,7 +190,7 @@ class SwitchingChat:
             self._told.append(("user", part.text) if isinstance(part, TextPart) else ("file",))
 
     def _hear_what_is_left(self, step: Step) -> None:
-        """Note the kept part of a reply that broke off: its beginning, marked."""
+        """Record the kept beginning of a reply that broke off, and check that it is marked."""
         last = self.session.log.view.messages[-1]
         if step.ending == "cut":
             if not (last.cut and last.text.strip() and step.text.startswith(last.text)):
@@ -198,7 +198,7 @@ class SwitchingChat:
             self._told.append(("said", last.text))
 
     def _tell(self, step: Step) -> None:
-        """Note the addition of a reply to the history; of one that breaks off the kept part is noted later."""
+        """Record a reply as part of the history; the kept part of one that breaks off is recorded later."""
         if step.ending in ("cut", "failed"):
             self._broken.append(step)
             return
@@ -250,7 +250,7 @@ async def open_chat(
     settings: Mapping[str, Any] = {},
     **fields: Any,
 ) -> AsyncIterator[SwitchingChat]:
-    """Run a chat over its route; `settings` are those of the chat, `fields` those of `open_providers`."""
+    """Run a chat along its route; `settings` are the settings of the chat, `fields` those of `open_providers`."""
     chat = SwitchingChat(cycle(route), when)
     try:
         async with open_providers(route, chat, **fields) as providers:
@@ -267,7 +267,7 @@ def _last_words(provider: Provider, body: Mapping[str, Any]) -> str:
 
 
 class _Warnings(logging.Handler):
-    """Collects warnings of the adapters and the session: a request that had to be repaired is our bug."""
+    """Collects warnings from the adapters and the session: a request that had to be repaired is our bug."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -1,9 +1,9 @@
-"""Differences between compatible endpoints for a chat from elsewhere: their messages and their refusals.
+"""Differences between compatible endpoints that matter to a chat from elsewhere: their messages and their refusals.
 
-From the providers' own pages, from mistral-common's validator and from 400s that users of other clients reported:
-Mistral takes call ids of nine letters and digits and no user directly after a tool; Gemini wants the first call of
-each of its replies signed, in the turn that is running; OpenRouter wants `reasoning_details` back as they were; Kimi
-wants `reasoning_content` with every call; OpenAI takes no long ids, and vLLM makes them.
+Sources are the providers' own pages, mistral-common's validator and 400 errors reported by users of other clients.
+Mistral accepts call ids of nine letters and digits, and no user message directly after a tool result. Gemini requires a
+signature on the first call of each of its replies in the current turn. OpenRouter requires `reasoning_details`
+unchanged. Kimi requires `reasoning_content` with every call. OpenAI rejects long ids, which vLLM creates.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ANY_SIGNATURE = "skip_thought_signature_validator"
 
 @dataclass
 class Dialect:
-    """One endpoint's dialect. `made` has the seals it issued, so that it recognises them."""
+    """The dialect of one endpoint. `made` contains the seals it issued, so that it recognises them."""
 
     salt: str = ""
     made: dict[str, Any] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Dialect:
         return delta
 
     def refusal(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """Return the reason for refusing messages that OpenAI accepts, "" if there is none."""
+        """Return the reason for refusing messages that OpenAI accepts, or "" if they are accepted."""
         return ""
 
     def seal(self, number: int) -> str:
@@ -73,7 +73,7 @@ class Dialect:
 
 
 class OpenAI(Dialect):
-    """Ids of 40 characters at most; its own are shorter."""
+    """Accepts ids of at most 40 characters; its own are shorter."""
 
     def refusal(self, messages: Sequence[Mapping[str, Any]]) -> str:
         for number, message in enumerate(messages):
@@ -92,7 +92,10 @@ class VLLM(Dialect):
 
 
 class Mistral(Dialect):
-    """Thinking as a part of `content`; ids of nine letters and digits; an assistant between a tool and the user."""
+    """Sends thinking as part of `content`, and takes ids of nine letters and digits.
+
+    Requires an assistant message between a tool result and a user message.
+    """
 
     def thinking(self, text: str, number: int) -> Iterator[dict[str, Any]]:
         yield {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": text}]}]}
@@ -137,7 +140,7 @@ class Gemini(Dialect):
 
 
 class OpenRouter(Dialect):
-    """Reasoning that is sent back as the array it arrived in."""
+    """Requires reasoning to be sent back as the array in which it arrived."""
 
     def thinking(self, text: str, number: int) -> Iterator[dict[str, Any]]:
         readable = {"type": "reasoning.text", "text": text, "index": 0, "format": "anthropic-claude-v1"}
@@ -155,7 +158,7 @@ class OpenRouter(Dialect):
 
 
 class Kimi(Dialect):
-    """Reasoning that must be sent back with every call; ids with dots and colons."""
+    """Requires reasoning with every call that is sent back; its ids contain dots and colons."""
 
     def call_id(self, written: str, number: str, name: str) -> str:
         return f"functions.{name}:{number}"
@@ -169,7 +172,7 @@ class Kimi(Dialect):
 
 @dataclass(frozen=True)
 class Spoken(Counted):
-    """A step in a dialect, with the server's own usage."""
+    """A story step in a dialect, with the server's own usage figures."""
 
     dialect: Dialect = field(default_factory=Dialect)
     step: Step = field(default_factory=Step)
@@ -194,7 +197,7 @@ def _event(chunk: Mapping[str, Any]) -> bytes:
 
 
 class DialectServer(ChatServer):
-    """A Chat Completions server that also refuses like its dialect."""
+    """A Chat Completions server that also refuses the requests its dialect refuses."""
 
     def __init__(self, dialect: Dialect, **options: Any) -> None:
         super().__init__(**options)

@@ -1,8 +1,8 @@
 """Generated histories of chats that changed their provider repeatedly, and each provider's knowledge of them.
 
-They contain all that the session puts into a view: reasoning of several origins, encrypted and readable, marked calls,
-ids that repeat or that no other endpoint takes, files, cleared results, lone surrogates. Calls have their results,
-because the session ensures that; other damage is covered by the property tests of each format.
+They contain everything that the session puts into a view: reasoning of several origins, encrypted and readable, marked
+calls, ids that repeat or that no other endpoint accepts, files, cleared results and lone surrogates. Calls have their
+results, because the session ensures that; other damage is covered by the property tests of each format.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FILES = st.sampled_from(
 
 @dataclass
 class History:
-    """A history. `told` is the text of each message, `boundaries` the lengths at which requests are sent."""
+    """A generated history. `told` is the text of each message, `boundaries` the lengths at which requests are sent."""
 
     messages: list[Message] = field(default_factory=list)
     told: list[list[Entry]] = field(default_factory=list)
@@ -75,7 +75,7 @@ class History:
         self.told.append(entries)
 
     def entries(self, length: int) -> list[Entry]:
-        """Return the contents of the first messages."""
+        """Return the contents of the first `length` messages."""
         return [entry for entries in self.told[:length] for entry in entries]
 
     def seal(self, origin: str, text: str = "") -> str:
@@ -85,7 +85,7 @@ class History:
         return made
 
     def block(self, kind: str) -> CompactionPart:
-        """Return a compaction of the provider at `HOST` that speaks this format."""
+        """Return a compaction by the provider at `HOST` that uses this format."""
         if kind == "responses":
             item = {"type": "compaction", "id": f"cmp_{self.number()}"}
             item["encrypted_content"] = self.seal(f"openai_responses@{HOST}")
@@ -122,7 +122,7 @@ def histories(draw: st.DrawFn) -> History:
 
 
 def _add_round(draw: st.DrawFn, history: History, calls: int) -> None:
-    """Append a reply with its results; without calls it may be empty, or thoughts alone."""
+    """Append a reply with its results; without calls it may be empty or contain only thoughts."""
     origin = draw(st.sampled_from(ORIGINS))
     writer = _Writer(draw, history, origin)
     kinds = draw(st.permutations([*["call"] * calls, *draw(st.lists(st.sampled_from(["think", "text"]), max_size=3))]))
@@ -210,7 +210,7 @@ class _Writer:
         return ToolCall(call_id, name, arguments)
 
     def _follow(self, item: dict[str, Any]) -> None:
-        """Record the item after the open reasoning."""
+        """Record `item` as the follower of the open reasoning."""
         if not self._open:
             return
         ledger, own = self._history.ledger, f"it_{self._history.number()}"
@@ -221,5 +221,5 @@ class _Writer:
 
 
 def _whole(text: str) -> str:
-    """Return the sendable form of the text."""
+    """Return the text with lone surrogates replaced, so that it can be sent."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,7 +1,7 @@
-"""The providers of a switched chat: a judging server each, the real adapter in front of it, and its encrypted parts.
+"""The providers of a switched chat: for each a judging server, a real adapter connected to it, and encrypted parts.
 
-All of them play the same story (`switch_story.py`) in their own format: signed thinking, encrypted reasoning, and
-call ids. A `Stage` provides their lines and sees every request before it is answered.
+All of them play the same story (`switch_story.py`) in their own format: signed thinking, encrypted reasoning, and call
+ids. A `Stage` provides their replies and sees every request before it is answered.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ REPLY_TOKENS = 4_000
 
 
 class Stage(Protocol):
-    """Knows the next line of the story."""
+    """Supplies the next step of the story."""
 
     def next_step(self, provider: Provider, body: Mapping[str, Any]) -> Step:
         """Return the next reply to an accepted request."""
@@ -59,7 +59,7 @@ class Stage(Protocol):
 
 @dataclass(frozen=True)
 class Manner:
-    """One kind of provider. `lessons`: facts its adapter may learn from a refusal, once."""
+    """One kind of provider. `lessons` lists facts its adapter may learn from one refusal each."""
 
     wire: Wire
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Manner:
 
     @property
     def seals(self) -> bool:
-        """Return whether it encrypts anything that only it can read."""
+        """Return whether this kind of provider encrypts anything that only it can read."""
         return self.wire != "chat" or self.dialect in (Gemini, OpenRouter)
 
 
@@ -102,12 +102,12 @@ MANNERS: dict[str, Manner] = {
     "anthropic": Manner("anthropic", _THINKING, model=SONNET.id),
     "opus": Manner("anthropic", _ADAPTIVE, model=OPUS.id, lessons=(_CHANGED,)),
 }
-"""By name; `name@localhost` is the same kind of endpoint on another host."""
+"""Kinds of providers by name; `name@localhost` is the same kind of endpoint on another host."""
 
 
 @dataclass
 class Provider:
-    """One endpoint. `planted` are the seals it issued, `met` every text in its requests that could be one."""
+    """One endpoint. `planted` are its own seals, `met` all texts in its requests that look like one."""
 
     name: str
     manner: Manner
@@ -127,7 +127,7 @@ class Provider:
         return [refusal.message for refusal in self.server.refusals]  # type: ignore[attr-defined]
 
     def make_server(self, window: int) -> LoopbackServer:
-        """Return its server, which is watched."""
+        """Return the provider's watched server."""
         manner = self.manner
         match manner.wire:
             case "chat":
@@ -161,7 +161,7 @@ class Provider:
         self.adapter = HttpAdapter(self.settings, wire, read_key=lambda _: "sk-test")
 
     def look_at(self, request: Received) -> None:
-        """Check a request with the plugin's own knowledge of the format; the servers know the SDKs' types."""
+        """Check a request with the plugin's own format checks; the servers check the SDK types."""
         self.paths.append(request.path)
         if not request.body:
             return
@@ -228,7 +228,7 @@ class Provider:
 
 
 def watched(kind: type[Any], provider: Provider) -> type[Any]:
-    """Return the server class that shows every request to the provider and records every seal it issues."""
+    """Return the server class that shows every request to the provider and records the seals it issues."""
 
     class Watched(kind):  # type: ignore[misc]
         def answer(self, request: Received) -> Answer:
@@ -268,7 +268,7 @@ async def open_providers(
 ) -> AsyncIterator[dict[str, Provider]]:
     """Run the servers of these providers with their adapters.
 
-    `windows` are non-default ones; `believed` are the sizes given to the adapters if they are false.
+    `windows` are non-default context windows; `believed` are wrong window sizes given to the adapters.
     """
     providers = {name: Provider(name, MANNERS[name.partition("@")[0]], stage) for name in dict.fromkeys(names)}
     async with AsyncExitStack() as stack:

@@ -1,7 +1,8 @@
 """The model's view of a request in any format: messages, calls and results in order.
 
-Written from the APIs' references, sharing no code with the renderers, so that a body can be compared with the story.
-Reasoning, seals and ids are not part of it; calls and results are paired here by their ids, and must pair.
+It is written from the APIs' references and shares no code with the renderers, so that a body can be compared with the
+story. Reasoning, seals and ids are excluded; calls and results are paired here by their ids, and every one must have
+its counterpart.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Entry = tuple[str, ...]
 """("user", words) · ("file",) · ("said", words) · ("call", name, arguments) · ("result", name, arguments, text)."""
 Wire = Literal["chat", "responses", "anthropic"]
 ANYTHING = "\x00anything"
-"""In place of the text of a result: any answer by the session itself."""
+"""Placeholder for the text of a result that the session itself writes; matches any text."""
 _NOTE = re.compile(r"\[The (?:image|document) .* (?:was not sent|cannot be read).*\]", re.DOTALL)
 _LEFT_OUT = re.compile(r"\n\n\[\.\.\. [\d,]+ characters left out: [^\]]*\]\n\n")
 _ATTACHMENT = re.compile(r"<important>.* cleared during compaction\..*</important>", re.DOTALL)
@@ -31,7 +32,7 @@ _OURS = ("[The conversation before this point was left out.]", "[No reply: the u
 class Reading:
     """The parsed request. `compacted`: part of the history was replaced. `problems`: unpaired calls.
 
-    `last_words`: our summary if it comes last, because it was written during a loop (R-551).
+    `last_words`: our summary if it comes last, because it was written during a tool loop (R-551).
     """
 
     entries: tuple[Entry, ...]
@@ -53,8 +54,8 @@ def read_body(wire: Wire, body: Mapping[str, Any]) -> Reading:
 def normal_form(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """Return the entries in a form that every format can express.
 
-    The text of a reply precedes its calls, in one piece, with white space ignored; our own prompts to continue
-    are left out.
+    The text of a reply is one entry before its calls, with white space ignored; our own prompts to continue are
+    omitted.
     """
     normal: list[Entry] = []
     words: list[str] = []
@@ -99,10 +100,10 @@ def _is_cut(found: Any, told: Any) -> bool:
 
 
 def find_loss(reading: Reading, told: Sequence[Entry]) -> str:
-    """Return the missing part of the story so far, "" if nothing is lost.
+    """Return the missing part of the story so far, or "" if nothing is lost.
 
-    Without a compaction the request must contain all of it, in order. With one, it must contain the end of the story,
-    and no entry is new or out of order.
+    Without a compaction the request must contain the whole story, in order. With one, it must contain the end of the
+    story, and no entry may be new or out of order.
     """
     expected = normal_form(told)
     if not reading.compacted:
@@ -144,7 +145,10 @@ def _is_ours(words: str) -> bool:
 
 
 def _paired(found: Iterable[Entry], problems: list[str]) -> Iterator[Entry]:
-    """Yield the entries with names and arguments in the results; the input has ("result", id, text)."""
+    """Yield the entries with names and arguments added to the results.
+
+    In the input, results are ("result", id, text).
+    """
     waiting: dict[str, Entry] = {}
     for entry in found:
         if entry[0] == "call":

@@ -1,7 +1,7 @@
 """The story of a chat that changes its provider: turns, the model's replies, calls and results.
 
-A story is independent of providers: the provider asked plays the next step, in its own format (`switch_provider.py`).
-Stories are read from transcripts or written manually (`DEMANDING`).
+A story is independent of providers: the requested provider plays the next step in its own format
+(`switch_provider.py`). Stories are read from transcripts or written manually (`DEMANDING`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.tools.toolbox import Toolbox
 
 Ending = Literal["", "cut", "length", "paused", "stopped", "failed"]
-"""How a reply ends early: its stream breaks, it reaches the output limit, the provider pauses it (where there is such a
-thing), the user stops while its tools run, or nothing comes at all."""
+"""How a reply ends early: its stream breaks, it reaches the output limit, the provider pauses it (where supported), the
+user stops while its tools run, or no reply arrives at all.
+"""
 
 
 @dataclass(frozen=True)
 class StoryCall:
-    """A call and its result. `id` is used by providers whose models write ids, "" = a new one."""
+    """A call and its result. `id` is used by providers whose models write ids; "" creates a new one."""
 
     name: str
     arguments: str = "{}"
@@ -62,7 +63,7 @@ Story = tuple[Turn, ...]
 
 
 def read_story(path: Path, *, turns: int | None = None, longest: int = 1_000_000) -> Story:
-    """Return the story of a transcript: its first `turns`, every text truncated to `longest` characters.
+    """Return the story of a transcript: its first `turns`, with every text truncated to `longest` characters.
 
     Every second reply thinks first. An unanswered user message becomes a turn whose request failed.
     """
@@ -93,7 +94,7 @@ def _recorded_call(call: ToolCall, result: Message | None, longest: int) -> Stor
 
 
 def _distinct(turns: list[Turn]) -> Iterator[Turn]:
-    """Yield the turns so that no two adjacent ones have the same text: the session would merge them (lesson 36)."""
+    """Yield the turns, changed so that no two adjacent ones have the same text: the session merges them (lesson 36)."""
     for number, (before, turn) in enumerate(pairwise([Turn("", ()), *turns])):
         yield replace(turn, words=f"{turn.words} ({number})") if turn.words == before.words else turn
 
@@ -157,7 +158,7 @@ def again(story: Story, number: int) -> Story:
 
 @dataclass
 class StoryTools:
-    """The tools of a story, with its results. `on_run` is awaited before the first call of a reply runs."""
+    """The tools of a story, which return its results. `on_run` is awaited before the first call of a reply runs."""
 
     story: Story
     on_run: Callable[[], Any] | None = None
@@ -170,7 +171,7 @@ class StoryTools:
         self._first = self.stopping = False
 
     def expect(self, calls: Sequence[StoryCall]) -> list[str | None]:
-        """Prepare for the calls of a reply; return their results, None for those that the session itself answers."""
+        """Prepare for the calls of a reply; return their results, or None for calls that the session itself answers."""
         self._first = True
         results: list[str | None] = []
         for call in calls:

@@ -1,4 +1,4 @@
-"""A chat that changes its provider, for every pair: R-542, R-534…R-541, lessons 4, 24…28.
+"""Tests of a chat that changes its provider, for every pair: R-542, R-534…R-541, lessons 4, 24…28.
 
 The invariants of every request are in `switch_chat.py`. Recorded transcripts are played in `tests/external/`.
 """
@@ -37,20 +37,26 @@ async def play(root: Path, route: Sequence[str], story: Story, when: When = "tur
 
 @pytest.mark.parametrize(("first", "other"), list(permutations(PAIRED, 2)))
 async def test_every_turn_may_go_to_the_other_of_two_providers(tmp_path: Path, first: str, other: str) -> None:
-    """With rules, images, a PDF, reasoning, parallel and broken calls, truncated, interrupted and failed replies."""
+    """The chat includes rules, images, a PDF, reasoning, and parallel and broken calls.
+
+    It also includes truncated, interrupted and failed replies.
+    """
     chat = await play(tmp_path, (first, other), DEMANDING)
     assert chat.switches == len(DEMANDING) - 1
 
 
 def test_the_walk_covers_every_ordered_pair() -> None:
-    """The test of the test."""
+    """The walk visits each ordered pair of providers once; this checks the test itself."""
     walk = round_trip(MIXED)
     assert sorted(zip(walk, [*walk[1:], walk[0]], strict=True)) == sorted(permutations(MIXED, 2))
 
 
 @pytest.mark.parametrize("when", ["tools", "streaming"])
 async def test_one_chat_goes_from_every_provider_to_every_other(tmp_path: Path, when: When) -> None:
-    """Also during tool loops, and while replies arrive; encrypted parts of all of them are in one history."""
+    """The provider also changes during tool loops and while replies arrive.
+
+    One history contains the encrypted parts of all.
+    """
     walk = round_trip(MIXED)
     async with open_chat(tmp_path, walk, DEMANDING, when) as chat:
         await chat.play(DEMANDING)
@@ -77,7 +83,7 @@ LONG_LOOP: Story = (
 async def test_after_a_providers_compaction_the_next_one_reads_the_full_history(
     tmp_path: Path, native: str, other: str
 ) -> None:
-    """R-542: and the provider itself, asked again, compacts again; its block does not reach the other."""
+    """R-542: when the first provider is asked again, it compacts again; its block never reaches the other."""
     route = (native, native, other, native)
     async with open_chat(tmp_path, route, LONG_LOOP, window=64_000, windows={other: 200_000}) as chat:
         await chat.play(LONG_LOOP[:2])
@@ -103,7 +109,10 @@ SHORT: Story = (
 async def test_after_a_compaction_on_demand_the_next_one_reads_the_full_history(
     tmp_path: Path, native: str, other: str
 ) -> None:
-    """R-540, R-542: there, back, and there again; the returning provider starts with the history, too."""
+    """R-540, R-542: the chat goes there, back, and there again.
+
+    The returning provider also starts with the full history.
+    """
     async with open_chat(tmp_path, (native, other), SHORT, settings={"on_compact": "stop"}) as chat:
         for number in range(3):
             await chat.switch(native)
@@ -140,7 +149,10 @@ EDITED = {
     [("openai", "opus"), ("gemini", "responses"), ("responses", "anthropic"), ("anthropic", "mistral")],
 )
 async def test_our_own_edits_and_summaries_are_sent(tmp_path: Path, first: str, other: str) -> None:
-    """R-511, R-521: cleared results, summaries as the user's words; windows too small for a provider's compaction."""
+    """R-511, R-521: cleared results and summaries (as user messages) are sent.
+
+    The windows are too small for a provider's compaction.
+    """
     async with open_chat(tmp_path, (first, other), BULKY, "tools", settings=EDITED, window=12_000) as chat:
         for number in range(20):
             await chat.play(again(BULKY, number))
@@ -154,7 +166,7 @@ async def test_our_own_edits_and_summaries_are_sent(tmp_path: Path, first: str, 
 async def test_a_model_with_a_much_smaller_window_gets_a_request_that_fits(
     tmp_path: Path, large: str, other: str
 ) -> None:
-    """Lesson 4: edited and compacted before sending, never refused; also if it is chosen during a tool loop."""
+    """Lesson 4: the chat is edited and compacted before sending, and never refused, even on a switch in a tool loop."""
     settings = {"context_management": {"compaction": {"min_token_savings": 500}}}
     talk = (Turn("Tell me more.", (Step(long_text(1_500), "A lot."),)),)
     route = (large, *[other] * 4)
@@ -178,7 +190,7 @@ OVERFLOW = r"refused: (?:This model's maximum|Your input exceeds|prompt is too l
 @pytest.mark.parametrize("other", ["openai", "anthropic@localhost", "responses@localhost"])
 @pytest.mark.parametrize("small", ["openai@localhost", "responses", "anthropic"])
 async def test_after_an_overflow_the_chat_continues_with_any_provider(tmp_path: Path, small: str, other: str) -> None:
-    """R-535: the window was assumed to be larger than it is; the refused request is shrunk and sent again, once."""
+    """R-535: if the window was overestimated, the refused request is shrunk and sent again, once."""
     windows, believed = {small: 12_000}, {small: 150_000}
     async with open_chat(tmp_path, (other, small), BULKY, windows=windows, believed=believed) as chat:
         chat.allowed = (OVERFLOW,)
@@ -192,7 +204,7 @@ async def test_after_an_overflow_the_chat_continues_with_any_provider(tmp_path: 
 
 @pytest.mark.parametrize(("first", "other"), [("nim", "anthropic"), ("responses", "mistral"), ("opus", "gemini")])
 async def test_messages_sent_during_tool_calls_reach_the_next_provider(tmp_path: Path, first: str, other: str) -> None:
-    """Lesson 16: a user message after a result, which not every API accepts; also during a switch."""
+    """Lesson 16: a user message after a result, which not every API accepts, arrives even during a switch."""
     async with open_chat(tmp_path, (first, other), DEMANDING, "tools") as chat:
         chat.queued = {1: "And quickly!", 2: "And whole.", 5: "And well."}
         await chat.play(DEMANDING)
@@ -203,7 +215,10 @@ async def test_messages_sent_during_tool_calls_reach_the_next_provider(tmp_path:
     ("first", "other"), [("responses", "anthropic"), ("gemini", "responses"), ("opus", "openai"), ("nim", "opus")]
 )
 async def test_a_reopened_or_regenerated_chat_continues_with_the_other(tmp_path: Path, first: str, other: str) -> None:
-    """Lesson 35: from the log, with its encrypted parts; the old answer is no longer in the history."""
+    """Lesson 35: the chat continues from the log, with its encrypted parts.
+
+    The old answer is no longer in the history.
+    """
     story = (*DEMANDING[:3], *LONG_LOOP)
     async with open_chat(tmp_path, (first, other), story, window=64_000) as chat:
         for turn in story:
@@ -225,7 +240,7 @@ async def test_models_of_one_endpoint_share_its_encrypted_parts(tmp_path: Path) 
 
 
 async def test_a_seal_sent_to_another_endpoint_is_detected() -> None:
-    """The test of the test: one seal in a foreign request is a leak."""
+    """A single seal in another provider's request is reported as a leak; this checks the test itself."""
     stage = SwitchingChat(iter(()))
     async with open_providers(("gemini", "gemini@localhost"), stage) as providers:
         providers["gemini"].planted.add(b"c2VhbGVkIGJ5IGdlbWluaSBpdHNlbGY=")

@@ -1,6 +1,6 @@
-"""Templates that require alternating roles, as run by llama.cpp, vLLM and Ollama: no request breaks them.
+"""Templates that require alternating roles, as run by llama.cpp, vLLM and Ollama: every request satisfies them.
 
-Generated histories of several providers, and a chat with a new message after an interrupted reply.
+Tested with generated histories of several providers, and with a chat that has a new message after an interrupted reply.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OURS = [json.dumps(note) for note in (EARLIER_LEFT_OUT, GO_ON, NO_REPLY)]
 
 
 def make(kind: str, *, alternates: bool) -> WireFormat:
-    """Return a wire format with an empty cache; that of Responses has learned it."""
+    """Return a wire format with an empty cache; the Responses format has already learned to alternate roles."""
     options = {"alternate_roles": True} if alternates and kind == "openai_compatible" else {}
     entry = AdapterSettings(name="t", kind=kind, base_url=f"https://{HOST}", model="m", options=options)
     made = make_wire(entry, {"png": PNG, "pdf": b"%PDF-1.4"}.__getitem__)
@@ -89,7 +89,7 @@ def words(messages: Sequence[Any]) -> str:
 @FEW
 @given(history=histories(), data=st.data())
 def test_the_template_accepts_any_history_and_reads_all_of_it(kind: str, history: History, data: st.DataObject) -> None:
-    """The same text in order; identical bytes with and without the cache; an unchanged prefix."""
+    """The text is the same and in order, bytes are equal with and without the cache, and the prefix is unchanged."""
     made, last = make(kind, alternates=True), [{"role": "system", "content": "Be brief."}]
     messages = [m for m in history.messages if data.draw(st.booleans()) or m.role == "tool" or m.tool_calls]
     for length in range(1, len(messages) + 1):
@@ -116,7 +116,7 @@ def test_the_template_accepts_any_history_and_reads_all_of_it(kind: str, history
 
 
 def test_a_history_with_alternating_roles_is_unchanged() -> None:
-    """The prompt cache of a chat that never needed it stays valid."""
+    """The prompt cache of a chat that never needed alternation stays valid."""
     call = Message(id="a", role="assistant", content="I read.", tool_calls=(ToolCall("c", "read"),))
     result = Message(id="r", role="tool", content="o", tool_call_id="c")
     said = Message(id="s", role="assistant", content="Read.")
@@ -134,7 +134,7 @@ INTERRUPTED = (
 
 
 async def test_a_new_message_after_an_interrupted_reply_joins_the_question(make_adapter: MakeAdapter) -> None:
-    """A user's own entry, like those for local servers, never sends a request that the template refuses."""
+    """A configuration entry with alternation enabled, like those for local servers, never sends a refused request."""
     async with ChatServer([reply("For this.")], alternates=500) as server:
         adapter = make_adapter(server.url, options=RenderOptions(alternate_roles=True))
         outcome = await collect(adapter, request(*INTERRUPTED))
@@ -148,7 +148,10 @@ async def test_a_new_message_after_an_interrupted_reply_joins_the_question(make_
 async def test_an_endpoint_that_requires_alternation_gets_it_after_one_refusal(
     make_adapter: MakeAdapter, status: int
 ) -> None:
-    """vLLM answers 400, llama.cpp 500, which is not a failure to wait out: once, and never again for this model."""
+    """Neither vLLM's 400 nor llama.cpp's 500 is retried unchanged.
+
+    After one refusal the model is never refused again.
+    """
     async with ChatServer([reply("For this."), reply("Yes.")], alternates=status) as server:
         adapter = make_adapter(server.url)
         outcome = await collect(adapter, request(*INTERRUPTED))

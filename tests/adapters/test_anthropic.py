@@ -1,4 +1,4 @@
-"""Replies of a loopback server that speaks real Messages bytes and refuses what the provider refuses."""
+"""Tests of replies from a loopback server that sends real Messages bytes and refuses what the provider refuses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADAPTIVE = {"thinking": {"type": "adaptive"}}
 
 
 async def test_a_reply_streams_and_ends_with_its_usage() -> None:
-    """Text, stop reason, model, and figures that do not overlap (lesson 7)."""
+    """The reply has its text, stop reason, model, and usage figures that do not overlap (lesson 7)."""
     async with AnthropicServer([reply("Hello, world. ünïcödé 🎉")]) as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")
     assert outcome.text == "Hello, world. ünïcödé 🎉"
@@ -32,7 +32,7 @@ async def test_a_reply_streams_and_ends_with_its_usage() -> None:
 
 
 async def test_text_is_visible_before_the_reply_is_complete() -> None:
-    """The first piece must not wait for the last."""
+    """The first text is shown while the rest is still arriving."""
     gate = asyncio.Event()
     async with AnthropicServer([reply("Hello", gate=gate, gate_after=4)]) as server, chat_with(server) as chat:
         chat.add("user", "Hi")
@@ -49,7 +49,7 @@ async def test_text_is_visible_before_the_reply_is_complete() -> None:
 
 @pytest.mark.parametrize("parameters", [ENABLED, ADAPTIVE, {}], ids=["enabled", "adaptive", "default"])
 async def test_thinking_and_tools_over_several_rounds(parameters: dict[str, object]) -> None:
-    """Every block goes back in its place, signed and redacted ones untouched: the server compares."""
+    """Every block is sent back in its place, signed and redacted ones untouched; the server compares them."""
     script = [
         Reply((Thinking("let me see"), Text("I look."), Call("now"), Call("now", '{"zone": "Łódź"}'))),
         Reply((Redacted(), Thinking(""), Call("now"))),
@@ -79,7 +79,7 @@ async def test_thinking_and_tools_over_several_rounds(parameters: dict[str, obje
 
 
 async def test_a_tool_loop_of_another_adapter_continues_without_thinking() -> None:
-    """A budget would be refused there: this request has none, the next turn thinks again."""
+    """A thinking budget would be refused there: this request has none, and the next turn thinks again."""
     script = [reply("noon"), Reply((Thinking("hm"), Text("fine")))]
     async with AnthropicServer(script) as server, chat_with(server, parameters=ENABLED) as chat:
         chat.add("user", "What time is it?")
@@ -112,7 +112,7 @@ async def test_cache_hits_grow_with_the_conversation() -> None:
 
 
 async def test_a_long_tool_turn_still_finds_its_prefix() -> None:
-    """More than 20 blocks since the last request: the breakpoint that stays finds it."""
+    """After more than 20 new blocks, the retained breakpoint still leads to a cache hit."""
     many = [Call("now", f'{{"n": {k}}}') for k in range(25)]
     async with AnthropicServer([Reply(tuple(many)), reply("done")]) as server, chat_with(server) as chat:
         first = await chat.ask("Do a lot. " + "Now. " * 300)
@@ -123,7 +123,7 @@ async def test_a_long_tool_turn_still_finds_its_prefix() -> None:
 
 
 async def test_without_caching_nothing_is_marked() -> None:
-    """The option `cache`; the long lifetime is a separate one."""
+    """The `cache` option turns breakpoints off; the long cache lifetime is a separate option."""
     async with AnthropicServer() as server:
         async with chat_with(server, MessagesOptions(cache=False)) as chat:
             outcome = await chat.ask("Hi")
@@ -149,14 +149,14 @@ async def test_without_caching_nothing_is_marked() -> None:
     ],
 )
 async def test_every_stop_reason_is_mapped(stop: str, ours: str) -> None:
-    """An unknown reason ends the reply."""
+    """A known stop reason has its counterpart; an unknown one ends the reply normally."""
     async with AnthropicServer([reply("text", stop=stop)]) as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")
     assert outcome.finished.stop == ours
 
 
 async def test_a_call_truncated_by_the_limit_is_left_out() -> None:
-    """It cannot be run; complete parts stay."""
+    """The truncated call cannot be run and is dropped; complete parts are kept."""
     calls = [Call("now", '{"a": 1}'), Call("now", '{"b": ')]
     async with AnthropicServer([reply(calls=calls, stop="max_tokens")]) as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")
@@ -166,7 +166,7 @@ async def test_a_call_truncated_by_the_limit_is_left_out() -> None:
 
 
 async def test_a_reply_of_one_json_object_is_read() -> None:
-    """`parameters.stream = false`."""
+    """With `parameters.stream = false`, the reply is parsed from one JSON object."""
     script = [Reply((Thinking("hm"), Text("noon"), Call("now", '{"a": 1}')))]
     async with AnthropicServer(script) as server, chat_with(server, parameters={"stream": False}) as chat:
         outcome = await chat.ask("Hi")
@@ -177,7 +177,7 @@ async def test_a_reply_of_one_json_object_is_read() -> None:
 
 
 async def test_edits_by_the_server_are_reported() -> None:
-    """`clear_tool_uses` is an option, off by default (R-536); its effect is shown (R-541)."""
+    """`clear_tool_uses` is an option, off by default (R-536); its effect is reported (R-541)."""
     options = MessagesOptions(clear_tool_uses=ToolClearing(trigger=1000, keep=1))
     script = [Reply((Call("now"),)), Reply((Call("now"),)), reply("done")]
     async with AnthropicServer(script) as server, chat_with(server, options) as chat:
@@ -189,7 +189,7 @@ async def test_edits_by_the_server_are_reported() -> None:
 
 
 async def test_models_report_their_limits_and_abilities() -> None:
-    """One request for all; the listing is believed."""
+    """One request lists all models, and its values override the built-in ones."""
     async with AnthropicServer() as server, chat_with(server) as chat:
         assert chat.adapter.compacts_natively("claude-opus-5-5")
         assert await chat.adapter.list_models() == sorted(model.id for model in (SONNET, HAIKU, OPUS))
@@ -203,7 +203,7 @@ async def test_models_report_their_limits_and_abilities() -> None:
 
 
 async def test_a_count_equals_the_servers_count() -> None:
-    """With the same system prompt, tools and messages as the request (R-505)."""
+    """The count includes the same system prompt, tools and messages as the request (R-505)."""
     async with AnthropicServer() as server, chat_with(server, parameters=ADAPTIVE) as chat:
         chat.add("user", "Hi")
         counted = await chat.adapter.count_tokens(chat.request(compact_at=60_000))

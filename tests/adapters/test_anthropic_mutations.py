@@ -1,4 +1,4 @@
-"""Broken requests are caught before they are sent: measured against what the fake Messages API refuses."""
+"""Tests that broken requests are caught before sending, measured against the refusals of the fake Messages API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sealed_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def is_refused(server: AnthropicServer, body: Any) -> bool:
-    """Apply the fake's rules, including its record of its own replies."""
+    """Return whether the fake refuses the body by its rules and its record of its own replies."""
     try:
         check_request(server._rules, server._memory, body, BETAS)
     except Refused:
@@ -77,7 +77,7 @@ async def record(*, thinking: Any, demand: bool) -> tuple[AnthropicServer, list[
 
 
 async def test_broken_requests_are_caught() -> None:
-    """At least 97 % of the provider's refusals; none of the adapter's real requests."""
+    """The checks catch at least 97 % of the bodies the provider refuses, and none of the adapter's real requests."""
     missed: Counter[str] = Counter()
     caught = 0
     for thinking in (None, {"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1024}):
@@ -99,7 +99,7 @@ async def test_broken_requests_are_caught() -> None:
 
 
 def test_the_rules_know_more_than_the_schema() -> None:
-    """The judge of the previous test is not the check itself."""
+    """The fake server's rules, used as the judge above, are separate from our own check."""
     body = {"model": "claude-sonnet-4-6", "max_tokens": 5, "messages": [{"role": "user", "content": " "}]}
     server = AnthropicServer()
     assert isinstance(server._rules, Rulebook)

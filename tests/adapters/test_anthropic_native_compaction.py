@@ -25,7 +25,7 @@ def compactions(outcome: Any) -> list[CompactionDone]:
 
 
 async def test_a_threshold_compaction_starts_the_next_request() -> None:
-    """The block comes first, then the rules, and the context size is that of the reply."""
+    """The block comes first, followed by the rules; the context size is that of the reply."""
     script = [reply("fine"), reply("next", thinking="hm"), reply("third")]
     async with AnthropicServer(script) as server, chat_with(server) as chat:
         chat.add("user", "RULES", tag="rules")
@@ -45,14 +45,14 @@ async def test_a_threshold_compaction_starts_the_next_request() -> None:
 
 
 def long_ago(chat: ClaudeChat) -> None:
-    """Begin the chat with a long answered message."""
+    """Begin the chat with a long message that was answered."""
     chat.add("user", LONG)
     chat.add("assistant", "I have read it.")
 
 
 @pytest.mark.parametrize("model", [SONNET.id, OPUS.id])
 async def test_a_tool_turn_continues_after_a_compaction(model: str) -> None:
-    """The open question is between block and reply (R-551): preserved thinking treats that as a changed conversation.
+    """The open question is between block and reply (R-551), which preserved thinking treats as a changed conversation.
 
     The adapter learns this from the first refusal; from then on the server drops such thinking.
     """
@@ -84,7 +84,7 @@ async def test_a_second_compaction_replaces_the_first() -> None:
 
 
 async def test_a_failed_compaction_is_reported_and_changes_nothing() -> None:
-    """`content: null` (R-537): the reply is made from the whole prompt."""
+    """With `content: null` (R-537), the reply is generated from the whole prompt."""
     script = [reply("fine", compaction_fails=True), reply("next")]
     async with AnthropicServer(script) as server, chat_with(server) as chat:
         outcome = await chat.ask(LONG, **AT)
@@ -96,7 +96,7 @@ async def test_a_failed_compaction_is_reported_and_changes_nothing() -> None:
 
 
 async def test_the_provider_pauses_after_a_compaction_if_asked() -> None:
-    """The stop reason shows it, and the next request continues from the block."""
+    """The stop reason reports the pause, and the next request continues from the block."""
     options = MessagesOptions(pause_after_compaction=True, compaction_instructions="Keep names.")
     async with AnthropicServer([reply(), reply("fine")]) as server, chat_with(server, options) as chat:
         long_ago(chat)
@@ -113,7 +113,7 @@ async def test_the_provider_pauses_after_a_compaction_if_asked() -> None:
 
 @pytest.mark.parametrize("model", [SONNET.id, OPUS.id])
 async def test_a_compaction_on_demand_returns_a_signed_block(model: str) -> None:
-    """It replaces the messages it summarises, under its own beta, without threshold compaction."""
+    """The block replaces the messages it summarises, uses its own beta, and needs no threshold compaction."""
     script = [reply("one", thinking="hm"), reply(summary="all of it"), reply("two", thinking="so"), reply("three")]
     async with AnthropicServer(script) as server, chat_with(server, fields={"model": model}) as chat:
         await chat.ask("First")
@@ -150,7 +150,7 @@ async def test_a_compaction_on_demand_works_after_one_at_a_threshold() -> None:
 
 @pytest.mark.parametrize("stop", ["max_tokens", "refusal", "tool_use", "end_turn", "model_context_window_exceeded"])
 async def test_a_compaction_without_a_summary_is_not_an_error(stop: str) -> None:
-    """A 200 without a block: nothing changed, and it was billed."""
+    """After a 200 without a block, nothing changes and the usage is still reported."""
     async with AnthropicServer([reply(stop=stop)]) as server, chat_with(server) as chat:
         chat.add("user", "Hi")
         done = await chat.adapter.compact(chat.request(), "")
@@ -160,7 +160,7 @@ async def test_a_compaction_without_a_summary_is_not_an_error(stop: str) -> None
 
 
 async def test_options_incompatible_with_a_compaction_are_left_out() -> None:
-    """Stop sequences, a forced tool, an output format."""
+    """Stop sequences, a forced tool and an output format are omitted from the request."""
     parameters = {
         "stop_sequences": ["END"],
         "tool_choice": {"type": "any"},
@@ -185,7 +185,10 @@ async def test_an_overloaded_compaction_is_retried() -> None:
 
 
 async def test_a_model_without_compaction_is_not_asked_for_it() -> None:
-    """Known by its name; if forced, the refusal is learned, and the request is sent without it (R-534)."""
+    """The model is recognised by name.
+
+    If compaction is forced, the refusal is learned and the request sent without it (R-534).
+    """
     fields = {"model": HAIKU.id}
     async with AnthropicServer() as server:
         async with chat_with(server, fields=fields) as chat:
@@ -206,7 +209,7 @@ async def test_a_model_without_compaction_is_not_asked_for_it() -> None:
 
 
 async def test_compaction_can_be_disabled() -> None:
-    """The option `compaction = false` (R-534)."""
+    """With `compaction = false`, the adapter never compacts (R-534)."""
     async with AnthropicServer() as server, chat_with(server, MessagesOptions(compaction=False)) as chat:
         assert not chat.adapter.compacts_natively(SONNET.id)
         assert not chat.adapter.compacts_on_demand(SONNET.id)
@@ -224,7 +227,7 @@ def tampered(chat: ClaudeChat) -> None:
 
 
 async def test_an_edited_compaction_is_refused_as_such() -> None:
-    """The session then projects the log again, without it; its text can still be sent."""
+    """The error lets the session rebuild the view without the compaction; its text can still be sent."""
     async with AnthropicServer([reply(summary="all of it")]) as server, chat_with(server) as chat:
         chat.add("user", "Hi")
         done = await chat.adapter.compact(chat.request(), "")
@@ -252,7 +255,7 @@ async def test_the_count_of_a_compacted_chat_excludes_replaced_messages() -> Non
 
 
 async def test_an_interrupted_stream_keeps_the_compaction() -> None:
-    """The block is complete before the reply (its own event comes first)."""
+    """The block has its own event and is complete before the reply starts."""
     async with AnthropicServer([reply("fine", break_after=6)]) as server, chat_with(server, max_retries=0) as chat:
         outcome = await chat.ask(LONG, **AT)
     assert outcome.error is not None

@@ -1,4 +1,4 @@
-"""Errors, interrupted streams and refusals of the Messages API: received text is kept, the sentence names a remedy."""
+"""Errors, interrupted streams and refusals of the Messages API: received text is kept, and the error names a remedy."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ADAPTIVE = {"thinking": {"type": "adaptive"}}
     ],
 )
 async def test_an_error_has_its_class_and_is_not_retried(answer: Any, kind: type[Exception]) -> None:
-    """One sentence, one request."""
+    """The error is one sentence, and only one request is sent."""
     async with AnthropicServer([answer]) as server, chat_with(server, max_retries=0) as chat:
         outcome = await chat.ask("Hi")
     assert type(outcome.error) is kind
@@ -63,7 +63,7 @@ async def test_an_error_has_its_class_and_is_not_retried(answer: Any, kind: type
     [failure(529), failure(500), rate_limited(), reply("x", **broken_by_error(0))],
 )
 async def test_temporary_trouble_is_retried_and_reported(answer: Any) -> None:
-    """Before anything of the reply has arrived (lesson 38)."""
+    """The request is retried only before any part of the reply has arrived (lesson 38)."""
     async with AnthropicServer([answer, reply("fine")]) as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")
     assert outcome.text == "fine"
@@ -76,7 +76,7 @@ async def test_temporary_trouble_is_retried_and_reported(answer: Any) -> None:
     ids=["dropped", "closed", "error"],
 )
 async def test_a_reply_without_its_end_is_marked_as_interrupted(faults: dict[str, Any]) -> None:
-    """Lesson 39: whatever ends it; the turn reports the kept part."""
+    """Lesson 39: whatever interrupts the reply, the turn reports the part that was kept."""
     async with AnthropicServer([reply("Hello, world", **faults)]) as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")
     assert isinstance(outcome.error, ours.StreamCut)
@@ -85,7 +85,7 @@ async def test_a_reply_without_its_end_is_marked_as_interrupted(faults: dict[str
 
 
 async def test_half_an_event_at_the_end_is_an_interruption() -> None:
-    """Not a malformed reply: it can be continued."""
+    """It is not a malformed reply, so it can be continued."""
     broken = reply("Hello, world", break_at_byte=1100, break_with=END)
     async with AnthropicServer([broken]) as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")
@@ -120,7 +120,10 @@ async def test_edited_thinking_is_refused_as_such() -> None:
 
 
 async def test_an_edited_history_makes_later_thinking_droppable() -> None:
-    """Models with preserved thinking refuse it once; then the server is asked to drop it (client-side editing)."""
+    """Models with preserved thinking refuse the history once.
+
+    Then the server is asked to drop the thinking (client-side editing).
+    """
     turn = Reply((Thinking("let me see"), Text("I look."), Call("now")))
     script = [turn, reply("noon", thinking="hm"), reply("later", thinking="so"), reply("last", thinking="ah")]
     async with AnthropicServer(script) as server, chat_with(server, fields={"model": OPUS.id}) as chat:
@@ -139,7 +142,7 @@ async def test_an_edited_history_makes_later_thinking_droppable() -> None:
 
 
 async def test_an_edited_history_does_not_prevent_compaction_and_counting() -> None:
-    """They learn from the same refusal."""
+    """Compaction and counting learn from the same refusal."""
     script = [reply("noon", thinking="hm"), reply(summary="all of it")]
     async with AnthropicServer(script) as server, chat_with(server, fields={"model": OPUS.id}) as chat:
         await chat.ask("What time is it?")
@@ -154,7 +157,7 @@ async def test_an_edited_history_does_not_prevent_compaction_and_counting() -> N
 
 
 async def test_an_overflow_reports_its_figures() -> None:
-    """They decide how much smaller the next request must be (R-535)."""
+    """The figures determine how much smaller the next request must be (R-535)."""
     async with AnthropicServer() as server, chat_with(server) as chat:
         outcome = await chat.ask("x" * 800_000)
     assert isinstance(outcome.error, ours.ContextOverflow)
@@ -163,7 +166,7 @@ async def test_an_overflow_reports_its_figures() -> None:
 
 
 async def test_unsupported_cache_breakpoints_are_left_out() -> None:
-    """Learned from its refusal."""
+    """After one refusal, breakpoints are no longer sent."""
     script = [failure(400, "system.0.cache_control: Extra inputs are not permitted"), reply("fine")]
     async with AnthropicServer(script) as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")
@@ -172,7 +175,7 @@ async def test_unsupported_cache_breakpoints_are_left_out() -> None:
 
 
 async def test_nothing_from_the_environment_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No key, token, profile, header or address of ANTHROPIC_*; the user's own betas are kept."""
+    """No key, token, profile, header or URL is read from ANTHROPIC_*; the user's own betas are kept."""
     for name in ("API_KEY", "AUTH_TOKEN", "BASE_URL", "PROFILE", "CUSTOM_HEADERS", "IDENTITY_TOKEN"):
         monkeypatch.setenv(f"ANTHROPIC_{name}", "X-Env: secret-env\nAuthorization: secret-env")
     headers = {"Anthropic-Beta": "fast-mode-2026-02-01"}
@@ -190,7 +193,7 @@ async def test_nothing_from_the_environment_is_sent(monkeypatch: pytest.MonkeyPa
 
 
 async def test_the_key_is_nowhere_but_in_its_header(caplog: pytest.LogCaptureFixture) -> None:
-    """Not in errors, logs or the client's state (lesson 44)."""
+    """The key is not in errors, logs or the client's state (lesson 44)."""
     caplog.set_level(logging.DEBUG)
     async with AnthropicServer(key="other") as server, chat_with(server) as chat:
         outcome = await chat.ask("Hi")

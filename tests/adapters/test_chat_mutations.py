@@ -54,7 +54,7 @@ def test_a_valid_body_is_accepted_by_all_checks(base: str) -> None:
 
 @given(chats())
 def test_every_generated_view_is_accepted(messages: list[Message]) -> None:
-    """Also one with another provider's encrypted reasoning and compaction, with ids too long for this one."""
+    """Views with another provider's encrypted reasoning and compaction, or with overlong ids, are accepted too."""
     body = rendered(messages)
     assert refusal(body) is None
     assert check_body(body) == []
@@ -88,7 +88,7 @@ def test_a_history_of_another_system_is_adapted() -> None:
 
 
 def test_a_compatible_endpoint_keeps_its_long_ids() -> None:
-    """vLLM writes 46 characters; LiteLLM keeps signatures in them."""
+    """Ids of 46 characters, as written by vLLM, and ids in which LiteLLM stores signatures are kept."""
     long = "chatcmpl-tool-" + "0" * 32
     renderer = ChatRenderer(AdapterSettings(name="t", kind="openai_compatible"), RenderOptions(), lambda _: b"")
     body = json.loads(b"".join(renderer.render(request(user(1), reply(1, calls=(long,)), result(long), user(2)))))

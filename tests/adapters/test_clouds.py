@@ -1,4 +1,4 @@
-"""Bedrock, Vertex AI and Azure: servers that verify signatures, and the same events as from the provider itself."""
+"""Bedrock, Vertex AI and Azure: their servers verify signatures, and the events match those of the provider itself."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def libraries() -> None:
 
 @pytest.fixture(autouse=True)
 def fresh_sessions() -> Iterator[None]:
-    """Reset boto3's sessions, which the client keeps for the life of a process, and Google's connections."""
+    """Reset boto3's sessions, which the client keeps for the life of the process, and Google's connections."""
     from anthropic.lib.aws import _auth
 
     _auth._get_session.cache_clear()
@@ -100,7 +100,7 @@ def make(
 
 @asynccontextmanager
 async def chat_on(server: AnthropicServer, url: str = "", **fields: Any) -> AsyncIterator[ClaudeChat]:
-    """Run a chat with a cloud."""
+    """Run a chat with a cloud provider."""
     adapter = make(url or server.url, **fields)
     try:
         yield ClaudeChat(adapter, server, model=fields["model"])
@@ -117,7 +117,7 @@ async def ask(adapter: HttpAdapter, **fields: Any) -> Outcome:
 
 
 def without_made_up(outcome: Outcome) -> list[str]:
-    """Return the events without values made up by a server: signatures, which cover the model's name, and that name."""
+    """Return the events without values that a server makes up: signatures, and the model name they cover."""
     events = [str(event) for event in told(outcome) if not isinstance(event, ReasoningDone | Finished)]
     last = outcome.finished
     return [*events, str((last.stop, last.tool_calls, last.usage))]
@@ -132,7 +132,7 @@ async def tool_loop(chat: ClaudeChat) -> list[str]:
 
 
 async def test_bedrock_and_vertex_yield_the_providers_own_events(aws: None, tmp_path: Path, monkeypatch: Any) -> None:
-    """One scripted conversation at four addresses: the same events, with blocks sent back in place each time."""
+    """One scripted conversation at four endpoints yields the same events, with blocks sent back in place each time."""
     said_by = {}
     async with AnthropicServer(TOOL_LOOP) as server:
         adapter_fields = {
@@ -162,7 +162,7 @@ async def test_bedrock_and_vertex_yield_the_providers_own_events(aws: None, tmp_
 async def test_bedrock_accepts_a_session_token_and_hides_it(
     aws: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The token is part of the signature; a server's echo of it is in no sentence and no log."""
+    """The token is part of the signature; if a server echoes it, it is in no error and no log."""
     caplog.set_level(logging.DEBUG, "codecompanion")
     heard: list[str] = []
     monkeypatch.setenv("AWS_SESSION_TOKEN", bedrock.TOKEN)
@@ -181,7 +181,7 @@ async def test_bedrock_accepts_a_session_token_and_hides_it(
 
 @pytest.mark.parametrize("fields", [BEDROCK, MANTLE], ids=["bedrock", "mantle"])
 async def test_a_bedrock_key_is_sent_by_the_client(monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]) -> None:
-    """AWS_BEARER_TOKEN_BEDROCK, read by the client itself, replaces a signature."""
+    """The client itself reads AWS_BEARER_TOKEN_BEDROCK and uses it instead of a signature."""
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", bedrock.API_KEY)
     is_mantle = fields is MANTLE
     async with BedrockServer([reply("Hello")], mantle=is_mantle) as server:
@@ -239,7 +239,7 @@ async def test_credentials_that_appear_later_are_found(tmp_path: Path, monkeypat
 
 
 async def test_a_wrong_secret_is_refused_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """403: AWS's message, and where to look; it is not sent again."""
+    """The error for a 403 has AWS's message and says where to look; the request is not retried."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", bedrock.KEY_ID)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
     async with BedrockServer() as server:
@@ -266,7 +266,7 @@ async def test_a_wrong_secret_is_refused_and_reported(monkeypatch: pytest.Monkey
     ids=["bedrock", "vertex", "profile", "azure"],
 )
 async def test_without_credentials_nothing_is_sent(fields: dict[str, Any], sentence: str, monkeypatch: Any) -> None:
-    """One sentence with that cloud's remedy; the next request checks again."""
+    """The error names that cloud's remedy in one sentence; the next request checks again."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
@@ -305,7 +305,7 @@ async def test_a_throttled_bedrock_request_is_retried(aws: None) -> None:
 async def test_an_exception_before_the_text_is_a_matching_error(
     aws: None, inserted: bytes, kind: type, words: str
 ) -> None:
-    """A frame instead of the reply."""
+    """An exception frame in place of the reply raises the error of the same kind as elsewhere."""
     faults = {"insert": raw_frame(inserted), "insert_at": 0, "break_after": 1, "break_with": END}
     async with BedrockServer([reply("Hello", **faults)]) as server:
         outcome = await ask(make(server.url, max_retries=0, **BEDROCK))
@@ -333,7 +333,7 @@ async def test_an_exception_before_the_text_is_a_matching_error(
 async def test_trouble_during_a_reply_keeps_the_received_text(
     aws: None, inserted: bytes, kind: type, words: str
 ) -> None:
-    """As with any other endpoint; nothing is sent again."""
+    """The received text is kept as with any other endpoint, and nothing is sent again."""
     faults = {"insert": inserted, "insert_at": 5, "break_after": 6, "break_with": END}
     async with BedrockServer([reply("Hello, world", **faults)]) as server:
         outcome = await ask(make(server.url, **BEDROCK))
@@ -343,7 +343,7 @@ async def test_trouble_during_a_reply_keeps_the_received_text(
 
 
 async def test_an_interrupted_bedrock_reply_is_kept_and_reported(aws: None) -> None:
-    """Frames that end early: with a broken connection, and with a clean one."""
+    """Frames that end early, whether the connection breaks or closes cleanly, make the reply an interrupted one."""
     for ending in ({"break_after": 5}, {"break_after": 5, "break_with": END}):
         async with BedrockServer([reply("Hello, world", **ending)]) as server:
             outcome = await ask(make(server.url, **BEDROCK))
@@ -365,7 +365,7 @@ async def test_cancelling_closes_the_bedrock_connection_at_once(aws: None) -> No
 async def test_a_token_refused_by_vertex_is_replaced_for_the_next_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user is notified; sending again requests a new one. Counting needs no model in the path."""
+    """The user is notified, and sending again requests a new token. Counting needs no model in the path."""
     async with VertexServer([reply("Hello"), reply("Again")]) as server:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(server.write_account(tmp_path / "account.json")))
         adapter = make(f"{server.url}/v1", **VERTEX)
@@ -415,7 +415,7 @@ async def test_a_silent_token_endpoint_is_a_failed_connection(tmp_path: Path, mo
 
 
 async def test_azure_gets_an_entra_id_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requested once and cached; `api-key` is not sent; a refused token is reported as such."""
+    """The token is requested once and cached; `api-key` is not sent; a refused token is reported as such."""
     async with AzureServer([chat_reply("Hello"), chat_reply("Again")]) as server:
         monkeypatch.setenv("IDENTITY_ENDPOINT", server.identity_endpoint)
         monkeypatch.setenv("IDENTITY_HEADER", azure.IDENTITY_HEADER)
@@ -433,14 +433,14 @@ async def test_azure_gets_an_entra_id_token(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 async def login(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EntraServer]:
-    """Entra ID for applications with a client secret."""
+    """Return a login server for Entra ID applications with a client secret."""
     async with EntraServer() as server:
         server.trusted_by(monkeypatch)
         yield server
 
 
 async def test_foundry_yields_the_providers_own_events(login: EntraServer) -> None:
-    """With a client secret in the user's environment, one token for a whole conversation with thinking and tools."""
+    """With a client secret in the user's environment, one token serves a whole conversation with thinking and tools."""
     async with AnthropicServer(TOOL_LOOP) as server:
         fields = {"transport": "httpx2", "model": SONNET.id, "headers": {"x-api-key": "sk-test"}}
         async with chat_on(server, **fields) as chat:
@@ -468,7 +468,7 @@ async def test_azure_accepts_a_client_secret(login: EntraServer) -> None:
 async def test_a_wrong_client_secret_is_one_sentence_without_it(
     login: EntraServer, fields: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No request is sent; the secret is in no sentence and in no log."""
+    """No request is sent, and the secret is in no error and no log."""
     caplog.set_level(logging.DEBUG)
     wrong = {**entra.ACCOUNT, "AZURE_CLIENT_SECRET": "wrong~secret.EXAMPLE"}
     async with AnthropicServer() as server:
@@ -543,7 +543,7 @@ async def test_a_large_request_is_prepared_in_a_thread(
 
 
 async def test_bedrock_has_no_counts_and_no_model_list(aws: None) -> None:
-    """No request is sent; the entry's own models are offered."""
+    """No request is sent; the configured models are offered."""
     async with BedrockServer() as server:
         adapter = make(server.url, models=("one", "two"), **BEDROCK)
         assert not adapter.counts_tokens(bedrock.MODEL)

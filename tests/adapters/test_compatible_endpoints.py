@@ -70,7 +70,7 @@ async def test_only_reasoning_of_tool_turns_is_sent_back(make_adapter: MakeAdapt
 
 
 def asks_for_reasoning(seen: Received) -> Answer:
-    """Answer like DeepSeek's thinking mode: every message with a tool call must have its field."""
+    """Answer like DeepSeek's thinking mode: every message with a tool call must have a `reasoning_content` field."""
     for message in seen.json["messages"]:
         if message.get("tool_calls") and "reasoning_content" not in message:
             return failure(400, "The `reasoning_content` in the thinking mode must be passed back to the API.")
@@ -81,7 +81,7 @@ def asks_for_reasoning(seen: Received) -> Answer:
 async def test_an_endpoint_that_requires_reasoning_gets_it_or_an_empty_one(
     make_adapter: MakeAdapter, part: ReasoningPart
 ) -> None:
-    """Also in a chat started with another provider, whose encrypted reasoning is not sent to others (R-542)."""
+    """The same applies to a chat begun with another provider: its encrypted reasoning is not sent to others (R-542)."""
     history = (user(), assistant("a", part, calls=(ToolCall("c1", "weather"),)), result("c1"))
     async with ChatServer(reasoning_fields=("reasoning_content",), default=asks_for_reasoning) as server:
         adapter = make_adapter(server.url)
@@ -107,7 +107,7 @@ async def test_an_endpoint_that_requires_reasoning_gets_it_or_an_empty_one(
 async def test_refused_parameters_are_left_out_and_remembered(
     make_adapter: MakeAdapter, said: str, field: str, settings: dict[str, Any]
 ) -> None:
-    """Once per model; the user sees an answer, not the refusal."""
+    """Each parameter is refused once per model; the user sees an answer, not the refusal."""
     waits: list[float] = []
 
     def answer(seen: Received) -> Answer:
@@ -126,7 +126,7 @@ async def test_refused_parameters_are_left_out_and_remembered(
 
 
 async def test_an_endpoint_lacking_several_features_answers_in_the_end(make_adapter: MakeAdapter) -> None:
-    """One after the other, within one user request."""
+    """The features are dropped one after the other within one user request."""
 
     def answer(seen: Received) -> Answer:
         for field in ("stream_options", "parallel_tool_calls"):
@@ -142,7 +142,7 @@ async def test_an_endpoint_lacking_several_features_answers_in_the_end(make_adap
 
 
 async def test_a_different_refusal_is_not_retried(make_adapter: MakeAdapter) -> None:
-    """The user reads it."""
+    """The user sees the refusal."""
     async with ChatServer([failure(400, "Unknown parameter: 'temperatur'.")]) as server:
         outcome = await collect(make_adapter(server.url))
         assert len(server.requests) == 1
@@ -177,7 +177,7 @@ async def test_a_thought_signature_is_sent_back_only_to_its_endpoint(make_adapte
 
 
 async def test_calls_of_another_model_are_marked_for_gemini_on_request(make_adapter: MakeAdapter) -> None:
-    """As documented for foreign histories; only the first of parallel calls."""
+    """Only the first of parallel calls is marked, as documented for histories from other providers."""
 
     def answer(seen: Received) -> Answer:
         calls = seen.json["messages"][1]["tool_calls"]
@@ -194,7 +194,10 @@ async def test_calls_of_another_model_are_marked_for_gemini_on_request(make_adap
 
 
 async def test_ids_of_another_endpoint_take_the_required_form(make_adapter: MakeAdapter) -> None:
-    """OpenAI and Mistral's models behind a gateway; the calls keep their results, and ids that fit stay."""
+    """OpenAI and Mistral's models behind a gateway get ids that fit.
+
+    The calls keep their results, and valid ids stay.
+    """
     too_long = "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40"
     letters = "Tool call id was chatcmpl-tool-1 but must be a-z, A-Z, 0-9, with a length of 9."
 
@@ -218,7 +221,7 @@ async def test_ids_of_another_endpoint_take_the_required_form(make_adapter: Make
 
 
 async def test_an_endpoint_without_user_after_tool_gets_a_reply_between(make_adapter: MakeAdapter) -> None:
-    """Mistral's models: otherwise messages queued during tools, or a stopped turn, end in a dead chat."""
+    """Without the reply, Mistral models refuse every request after a stopped turn or a message queued during tools."""
 
     def answer(seen: Received) -> Answer:
         roles = [message["role"] for message in seen.json["messages"]]
@@ -248,7 +251,7 @@ def sealed(adapter: HttpAdapter) -> ReasoningPart:
 async def test_reasoning_details_are_sent_back_in_tool_turns_to_their_endpoint(
     make_adapter: MakeAdapter,
 ) -> None:
-    """Instead of the readable text, never beside it; not to others, not when they were refused (R-542)."""
+    """They replace the readable text, and are sent neither to other endpoints nor without encrypted parts (R-542)."""
     async with ChatServer(reasoning_fields=("reasoning_details",)) as server:
         adapter = make_adapter(server.url)
         history = (user(), assistant("a", sealed(adapter), calls=(ToolCall("c1", "weather"),)), result("c1"))
@@ -294,7 +297,7 @@ def loaded(window: int) -> dict[str, Any]:
 
 
 async def test_the_window_of_a_local_server_is_known_once_the_model_is_loaded(make_adapter: MakeAdapter) -> None:
-    """Ollama loads with the first request; lesson 30: until then no window is assumed."""
+    """Ollama loads the model with the first request; lesson 30: until then no window is assumed."""
     async with ChatServer(models=("test-model",), pages={"/ps": loaded(0)}) as server:
         adapter = make_adapter(server.url, limits_path=server.url.removesuffix("/v1") + "/ps")
         await adapter.warm_up()
@@ -312,7 +315,7 @@ async def test_the_window_of_a_local_server_is_known_once_the_model_is_loaded(ma
 async def test_the_picker_shows_windows_and_tolerates_a_server_without_them(
     make_adapter: MakeAdapter,
 ) -> None:
-    """The listing and the windows may have different addresses."""
+    """The model list and the windows may have different URLs."""
     async with ChatServer(
         models=("test-model",), pages={"/v1/props": {"default_generation_settings": {"n_ctx": 512}}}
     ) as server:
@@ -360,7 +363,7 @@ async def test_a_local_server_is_recognised_where_the_entry_does_not_name_it(
 
 
 async def test_a_server_that_starts_late_is_recognised_then(make_adapter: MakeAdapter) -> None:
-    """Before, no server answered."""
+    """The first check, while no server answers, does not count."""
     server = ChatServer(pages={"/props": LLAMA})
     await server.start()
     port = server.port
@@ -419,7 +422,7 @@ async def test_a_recognised_server_counts_as_a_local_one(
 async def test_no_other_endpoint_is_asked_what_it_is(
     make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch, entry: dict[str, Any]
 ) -> None:
-    """One at a public address is never asked, nor one whose entry names its kind."""
+    """An endpoint at a public URL is never asked, nor one whose entry already names its kind."""
     asked: list[str] = []
 
     async def ask(get: object, base_url: str) -> str:
@@ -434,7 +437,7 @@ async def test_no_other_endpoint_is_asked_what_it_is(
 
 
 async def test_a_configured_window_is_not_asked_for(make_adapter: MakeAdapter) -> None:
-    """The user has configured it."""
+    """The configured value is used."""
     async with ChatServer() as server:
         adapter = make_adapter(server.url, limits_path="/ps", context_window=8192)
         await adapter.warm_up()
@@ -457,7 +460,7 @@ async def test_a_configured_window_is_not_asked_for(make_adapter: MakeAdapter) -
 async def test_a_local_server_that_refuses_tools_is_asked_without(
     make_adapter: MakeAdapter, status: int, said: str, why: str
 ) -> None:
-    """The refused request is sent once more, without tools; until the server is started again it has none."""
+    """The refused request is sent once more, without tools; no tools are sent until the server restarts."""
 
     def answer(seen: Received) -> Answer:
         return failure(status, said) if seen.json.get("tools") else reply("ok")
@@ -485,7 +488,7 @@ async def test_a_lost_connection_resets_the_refusal_of_tools(make_adapter: MakeA
 
 @pytest.mark.parametrize(("is_local", "speed"), [(True, Speed(2_000.0, 30.0)), (False, NO_SPEED)])
 async def test_a_local_server_reports_its_speed(make_adapter: MakeAdapter, is_local: bool, speed: Speed) -> None:
-    """In the last chunk of a reply, as llama.cpp does; from others it means nothing."""
+    """llama.cpp sends it in the last chunk of a reply; from other endpoints such a chunk is ignored."""
     times = {"cache_n": 8_000, "prompt_n": 1_000, "prompt_ms": 500, "predicted_n": 90, "predicted_ms": 3_000.0}
     chunk = b"data: " + json.dumps({"choices": [], "timings": times}).encode() + b"\n\n"
     async with ChatServer([reply("ok", insert=chunk, insert_at=2)]) as server:
@@ -498,7 +501,7 @@ async def test_a_local_server_reports_its_speed(make_adapter: MakeAdapter, is_lo
 async def test_a_local_server_with_one_slot_has_lost_a_chat_that_another_one_followed(
     make_adapter: MakeAdapter,
 ) -> None:
-    """Each model separately; a restarted server has lost all of them."""
+    """Slots are tracked separately for each model; a restarted server has lost all chats."""
     slots = {"total_slots": 1, "default_generation_settings": {"n_ctx": 4096}}
     hosted = make_adapter("http://127.0.0.1:1/v1")
     async with ChatServer([*[reply("ok")] * 4, Answer(parts=(DROP,))], pages={"/v1/props": slots}) as server:
@@ -520,7 +523,7 @@ async def test_a_local_server_with_one_slot_has_lost_a_chat_that_another_one_fol
 
 
 async def test_a_model_without_vision_is_sent_a_note_in_place_of_an_image(make_adapter: MakeAdapter) -> None:
-    """llama.cpp refuses the whole request otherwise."""
+    """Otherwise llama.cpp refuses the whole request."""
     props = {"default_generation_settings": {"n_ctx": 4096}, "modalities": {"vision": False}}
     image = Message(id="u", role="user", content=(ImagePart(url="data:image/png;base64,AAAA", path="a.png"),))
     async with ChatServer(pages={"/v1/props": props}, default=lambda seen: reply("ok")) as server:
@@ -545,7 +548,7 @@ async def test_a_model_without_vision_is_sent_a_note_in_place_of_an_image(make_a
     ],
 )
 async def test_only_a_local_model_is_free(make_adapter: MakeAdapter, model: str, owner: str, is_billed: bool) -> None:
-    """A gateway (LiteLLM) in an entry for a local server and Ollama's cloud models forward the request."""
+    """A gateway (LiteLLM) in a local server's entry and Ollama's cloud models are not free: they forward requests."""
     adapter = make_adapter("http://127.0.0.1:1/v1", local_server=True)
     adapter._wire.read_models(msgspec.json.encode({"data": [{"id": model, "owned_by": owner}]}))
     said = error_from_status(504, {}, {}, await adapter._connection.endpoint(model))

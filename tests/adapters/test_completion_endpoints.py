@@ -147,14 +147,14 @@ async def failure_of(name: str, server: FillServer, kind: type[AdapterError], as
 
 
 async def test_a_model_that_cannot_fill_in_is_named():
-    """The one running in llama.cpp, whatever the configuration calls it."""
+    """The error names the model that llama.cpp runs, whatever the configuration calls it."""
     async with FillServer(fills_in=False, runs="/models/SmolLM2-135M.gguf") as server:
         said = await failure_of("llamacpp", server, NotServed, request(model="qwen2.5-coder"))
         assert said.startswith(f"completion: SmolLM2-135M.gguf at {server.address} cannot fill in code.")
 
 
 async def test_a_refusal_is_one_sentence():
-    """Ours names the option to change."""
+    """The error has our own wording and names the option to change."""
     async with FillServer(fills_in=False) as server:
         said = await failure_of("llamacpp", server, NotServed)
         remedy = f"Run a code model there, {SUCH}"
@@ -174,7 +174,7 @@ async def test_a_refusal_is_one_sentence():
     "answer", [plain(b"404 page not found", status=404), plain(b"", status=404), json_answer({}, status=404)]
 )
 async def test_a_wrong_address_is_named_with_its_path(answer):
-    """Whatever a server answers for an unknown path, and without the password in the address."""
+    """The error is the same for any response to an unknown path, and does not contain the URL's password."""
     async with FillServer([answer]) as server:
         url = server.address.replace("//", "//me:secret@")
         said = await failure_of("ollama", server, AdapterError, url=f"{url}/wrong")

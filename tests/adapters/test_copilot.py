@@ -1,4 +1,4 @@
-"""Copilot against a fake GitHub on this machine: login, tokens, models, headers, and their errors."""
+"""Tests of Copilot against a fake GitHub on this machine: login, tokens, models, headers and errors."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from tests.providers.loopback.answers import failure, json_answer, plain
 
 @pytest.fixture
 async def github() -> AsyncIterator[GitHubServer]:
-    """Return a GitHub with a logged-in user."""
+    """Return a fake GitHub with a logged-in user."""
     async with GitHubServer() as server:
         yield server
 
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    """Return a home with our own login."""
+    """Return a home folder with our own login."""
     save_login(tmp_path / "logins.json", "github.com", LOGIN, "octocat")
     return Places({"HOME": str(tmp_path)}, tmp_path / "logins.json")
 
 
 def entry(github: GitHubServer, **changes: Any) -> AdapterSettings:
-    """Return the built-in entry with this machine's GitHub."""
+    """Return the built-in entry, pointing to this machine's GitHub."""
     told = {**builtin_entry("copilot"), "options": {"github": github.base}, **changes}
     return msgspec.convert(told, AdapterSettings)
 
@@ -87,7 +87,7 @@ def sent(github: GitHubServer, path: str) -> list[Any]:
 
 
 async def test_a_login_leads_to_an_answer(copilot: Make, github: GitHubServer) -> None:
-    """One token exchange and one model listing, at the address given by GitHub."""
+    """The token is exchanged once and the models are listed once, at the URL given by GitHub."""
     adapter = copilot()
     for _ in range(2):
         assert (await ask(adapter)).text == "You said: Hello"
@@ -102,14 +102,14 @@ async def test_a_login_leads_to_an_answer(copilot: Make, github: GitHubServer) -
 
 
 async def test_without_a_model_copilots_default_is_used(copilot: Make, github: GitHubServer) -> None:
-    """`is_chat_default`, else its fallback, else the first of the list."""
+    """The default is the model with `is_chat_default`, else the fallback model, else the first of the list."""
     adapter = copilot()
     assert (await ask(adapter, model="")).text
     assert sent(github, "/chat/completions")[0].json["model"] == adapter.default_model == "gpt-5-mini"
 
 
 async def test_only_models_the_account_may_choose_are_offered(copilot: Make) -> None:
-    """Neither embedding models, nor hidden ones, nor those with unaccepted terms."""
+    """Embedding models, hidden models and models with unaccepted terms are not offered."""
     adapter = copilot()
     assert await adapter.list_models() == ["claude-sonnet-5", "gpt-5-mini", "gpt-5.4"]
     limits = adapter.limits("gpt-5.4")
@@ -130,7 +130,7 @@ async def test_unaccepted_terms_are_reported(copilot: Make, github: GitHubServer
 
 
 async def test_a_model_is_used_at_its_own_endpoint(copilot: Make, github: GitHubServer) -> None:
-    """Responses if available; Chat Completions before the Messages API."""
+    """Responses is used if available; Chat Completions is preferred to the Messages API."""
     message: dict[str, Any] = {"type": "message", "id": "m", "role": "assistant", "status": "completed"}
     message["content"] = [{"type": "output_text", "text": "from responses", "annotations": []}]
     done = {"id": "r", "object": "response", "status": "completed", "model": "gpt-5.4", "output": [message]}
@@ -146,7 +146,7 @@ async def test_a_model_is_used_at_its_own_endpoint(copilot: Make, github: GitHub
 
 
 async def test_the_messages_api_accepts_the_token_as_a_bearer(copilot: Make, github: GitHubServer) -> None:
-    """It has no key."""
+    """No API key is sent."""
     github.models = [model("claude-x", "/v1/messages")]
     github.chat_failures = [failure(500, "seen")]
     await ask(copilot(), model="claude-x")
@@ -157,7 +157,7 @@ async def test_the_messages_api_accepts_the_token_as_a_bearer(copilot: Make, git
 
 
 async def test_the_initiator_is_sent_because_it_is_billed(copilot: Make, github: GitHubServer) -> None:
-    """User messages are the user's; follow-up requests and summaries are not."""
+    """Messages from the user are marked as such; follow-up requests and summaries are not."""
     adapter = copilot()
     github.script = [reply(calls=[Call("weather", id="call_1")])]
     first = await ask(adapter, tools=(WEATHER,))
@@ -175,7 +175,7 @@ async def test_the_initiator_is_sent_because_it_is_billed(copilot: Make, github:
 
 
 async def test_a_request_with_an_image_has_its_own_header(copilot: Make, github: GitHubServer) -> None:
-    """And only an image has it."""
+    """Requests without an image do not have the header."""
     adapter = copilot()
     picture = Message(id="u", role="user", content=(TextPart("Look:"), ImagePart(sha256="i", mime="image/png")))
     assert (await ask(adapter, picture)).error is None
@@ -185,7 +185,10 @@ async def test_a_request_with_an_image_has_its_own_header(copilot: Make, github:
 
 
 async def test_reasoning_is_sent_back_with_its_encrypted_part(copilot: Make, github: GitHubServer) -> None:
-    """`reasoning_text` is shown, `reasoning_opaque` kept beside it; a tool turn sends both back, only to Copilot."""
+    """`reasoning_text` is shown and `reasoning_opaque` is kept with it.
+
+    A tool turn sends both back, only to Copilot.
+    """
     call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     deltas: list[dict[str, Any]] = [
         {"role": "assistant", "reasoning_text": "Look "},
@@ -213,7 +216,7 @@ async def test_reasoning_is_sent_back_with_its_encrypted_part(copilot: Make, git
 
 
 async def test_a_token_is_renewed_before_it_expires(copilot: Make, github: GitHubServer) -> None:
-    """By a monotonic clock; parallel requests exchange it once."""
+    """The expiry is tracked by a monotonic clock; parallel requests exchange the token once."""
     now = [0.0]
     adapter = copilot(clock=lambda: now[0])
     await asyncio.gather(*(ask(adapter) for _ in range(3)))
@@ -232,7 +235,7 @@ async def test_a_token_is_renewed_before_it_expires(copilot: Make, github: GitHu
 async def test_a_wrong_clock_does_not_cause_an_exchange_per_request(
     copilot: Make, github: GitHubServer, life: int
 ) -> None:
-    """By this clock it has expired at once."""
+    """A token that this machine's clock considers expired is still used."""
     github.token_life, github.tells_refresh = life, False
     adapter = copilot()
     for _ in range(3):
@@ -241,7 +244,7 @@ async def test_a_wrong_clock_does_not_cause_an_exchange_per_request(
 
 
 async def test_a_refused_token_is_exchanged_once_more(copilot: Make, github: GitHubServer) -> None:
-    """After a suspend; the user sees nothing of it."""
+    """The token may be refused after a suspend; the user does not notice the exchange."""
     adapter = copilot()
     await ask(adapter)
     github.valid.clear()
@@ -250,7 +253,7 @@ async def test_a_refused_token_is_exchanged_once_more(copilot: Make, github: Git
 
 
 async def test_a_token_refused_again_is_an_error(copilot: Make, github: GitHubServer) -> None:
-    """Two requests, never more."""
+    """The request is sent twice and no more."""
     adapter = copilot()
     await ask(adapter)
     github.chat_failures = [plain(b"unauthorized", status=401), plain(b"unauthorized", status=401)]
@@ -262,7 +265,7 @@ async def test_a_token_refused_again_is_an_error(copilot: Make, github: GitHubSe
 
 @pytest.mark.parametrize("status", [403, 404])
 async def test_an_account_without_copilot_is_reported_as_such(copilot: Make, github: GitHubServer, status: int) -> None:
-    """It is not a key problem."""
+    """The error does not mention a key."""
     github.exchange_status = status
     outcome = await ask(copilot())
     assert isinstance(outcome.error, AuthenticationFailed)
@@ -271,7 +274,7 @@ async def test_an_account_without_copilot_is_reported_as_such(copilot: Make, git
 
 
 async def test_a_login_refused_by_github_names_its_source(copilot: Make, github: GitHubServer) -> None:
-    """Revoked on GitHub's page."""
+    """The error for a revoked login names the file it came from."""
     github.logins = []
     outcome = await ask(copilot())
     assert isinstance(outcome.error, AuthenticationFailed)
@@ -301,14 +304,14 @@ async def test_an_exhausted_allowance_is_reported_and_not_retried(
 
 
 async def test_too_many_requests_are_retried_after_a_wait(copilot: Make, github: GitHubServer) -> None:
-    """That is temporary."""
+    """This error is temporary."""
     github.chat_failures = [failure(429, "rate limit exceeded", headers={"retry-after": "0.01"})]
     outcome = await ask(copilot(max_retries=1))
     assert (len(outcome.retries), outcome.text) == (1, "You said: Hello")
 
 
 async def test_a_removed_model_is_reported_as_such(copilot: Make) -> None:
-    """Copilot's message calls it "not supported"."""
+    """The error says that the model is gone, although Copilot calls it "not supported"."""
     outcome = await ask(copilot(), model="gpt-3")
     assert isinstance(outcome.error, ModelNotFound)
     assert "gpt-3" in str(outcome.error)
@@ -325,14 +328,14 @@ async def test_a_failing_model_list_stops_nothing(copilot: Make, github: GitHubS
 
 
 async def test_an_unencrypted_address_gets_no_token(copilot: Make, github: GitHubServer) -> None:
-    """Whatever GitHub's answer contains."""
+    """The token is never sent over plain HTTP, whatever endpoint GitHub returns."""
     github.endpoint = "http://evil.example"
     adapter = copilot(base_url=github.base)
     assert (await ask(adapter)).text == "You said: Hello"
 
 
 async def test_an_offline_machine_is_reported_in_one_sentence(copilot: Make, github: GitHubServer) -> None:
-    """Nothing answers at all."""
+    """A refused connection becomes a network error."""
     adapter = copilot()
     await github.close()
     outcome = await ask(adapter)
@@ -363,7 +366,7 @@ async def test_two_neovims_do_not_disturb_each_other(copilot: Make, github: GitH
 
 
 class Waits:
-    """Counts the waits of a login instead of waiting, with a clock that they advance."""
+    """Records the waits of a login and advances its own clock instead of waiting."""
 
     def __init__(self) -> None:
         self.asked: list[float] = []
@@ -387,7 +390,7 @@ async def log_in(github: GitHubServer, waits: Waits) -> tuple[str, list[DeviceCo
 
 
 async def test_a_code_is_shown_and_its_token_polled(github: GitHubServer) -> None:
-    """At GitHub's interval."""
+    """The token is polled at GitHub's interval."""
     github.pending, github.interval = 3, 5
     waits = Waits()
     token, codes = await log_in(github, waits)
@@ -397,7 +400,7 @@ async def test_a_code_is_shown_and_its_token_polled(github: GitHubServer) -> Non
 
 
 async def test_slow_down_is_respected(github: GitHubServer) -> None:
-    """With the new interval given by GitHub, else five seconds more."""
+    """The new interval is the one given by GitHub, or five seconds more than before."""
     github.pending, github.login_error = 0, {"error": "slow_down", "interval": 10}
     waits = Waits()
     await log_in(github, waits)
@@ -417,7 +420,7 @@ async def test_slow_down_is_respected(github: GitHubServer) -> None:
     ],
 )
 async def test_an_end_without_a_token_gives_the_reason(github: GitHubServer, error: str, said: str) -> None:
-    """Each of GitHub's error codes has a sentence."""
+    """Each of GitHub's error codes has its own message."""
     github.pending, github.login_error = 0, {"error": error}
     with pytest.raises(AuthenticationFailed) as caught:
         await log_in(github, Waits())
@@ -425,7 +428,7 @@ async def test_an_end_without_a_token_gives_the_reason(github: GitHubServer, err
 
 
 async def test_an_unused_code_expires(github: GitHubServer) -> None:
-    """Even if GitHub never reports the expiry."""
+    """The login ends even if GitHub never reports the expiry."""
     github.pending, github.interval, github.expires_in = 10_000, 5, 60
     waits = Waits()
     with pytest.raises(AuthenticationFailed, match="has expired"):
@@ -438,7 +441,7 @@ async def test_an_unused_code_expires(github: GitHubServer) -> None:
     ("name", "key"), [("apps.json", "github.com:Iv1.b507a08c87ecfe98"), ("hosts.json", "github.com")]
 )
 def test_the_login_of_other_plugins_is_found(tmp_path: Path, where: str, name: str, key: str) -> None:
-    """In their own files."""
+    """Logins are read from the files of other plugins."""
     folder = tmp_path / (".config/github-copilot" if where == "HOME" else "github-copilot")
     folder.mkdir(parents=True)
     others = {"evilgithub.com": {"oauth_token": "gho_evil"}, "company.ghe.com": {"oauth_token": "gho_company"}}
@@ -450,7 +453,7 @@ def test_the_login_of_other_plugins_is_found(tmp_path: Path, where: str, name: s
 
 
 def test_the_sources_have_an_order(tmp_path: Path) -> None:
-    """An environment variable precedes stored logins; our own precede those of others."""
+    """An environment variable takes precedence over stored logins; our own login over those of other plugins."""
     folder = tmp_path / ".config/github-copilot"
     folder.mkdir(parents=True)
     (folder / "hosts.json").write_text(json.dumps({"github.com": {"oauth_token": "gho_theirs"}}))
@@ -496,7 +499,7 @@ def test_the_database_of_newer_plugins_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_file_is_named_with_a_remedy(tmp_path: Path, content: bytes | None, said: str) -> None:
-    """Also a folder in its place; none of its content is shown."""
+    """A folder in place of the file is reported as well; none of the content is shown."""
     own = tmp_path / "logins.json"
     own.mkdir() if content is None else own.write_bytes(content)
     with pytest.raises(MissingKey) as caught:
@@ -509,7 +512,7 @@ def test_a_broken_file_is_named_with_a_remedy(tmp_path: Path, content: bytes | N
 
 
 def test_our_own_login_is_private(tmp_path: Path) -> None:
-    """Replaced as a whole; its logins for other hosts stay."""
+    """The file is replaced atomically; logins for other hosts are kept."""
     own = tmp_path / "state/logins.json"
     save_login(own, "company.ghe.com", "gho_company", "me")
     own.chmod(0o644)
@@ -520,7 +523,7 @@ def test_our_own_login_is_private(tmp_path: Path) -> None:
 
 
 def test_a_company_may_have_its_own_github() -> None:
-    """`opts.github`; its interface is below `api.`."""
+    """`opts.github` sets the host; its API is at `api.` in front of it."""
     settings = msgspec.convert(
         {**builtin_entry("copilot"), "options": {"github": "https://company.ghe.com/"}}, AdapterSettings
     )

@@ -1,4 +1,4 @@
-"""Vectors from endpoints that refuse the same as OpenAI, Ollama, llama.cpp, vLLM and TEI (R-239)."""
+"""Tests of embeddings from endpoints that refuse what OpenAI, Ollama, llama.cpp, vLLM and TEI refuse (R-239)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Shape = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def embedder(server: EmbeddingServer, waits: list[float] | None = None, **fields: Any) -> HttpEmbedder:
-    """Return an embedder on a server that notes its waits instead of waiting."""
+    """Return an embedder for a server; it records its waits instead of waiting."""
     noted = [] if waits is None else waits
 
     async def sleep(seconds: float) -> None:
@@ -45,7 +45,7 @@ def embedder(server: EmbeddingServer, waits: list[float] | None = None, **fields
 
 
 def near(vector: Any, text: str) -> bool:
-    """Return whether the vector belongs to the text."""
+    """Return whether the vector is close to that of the text."""
     return sum(a * b for a, b in zip(vector, hashed_vector(text), strict=True)) > 0.9999
 
 
@@ -142,7 +142,7 @@ async def test_repeated_trouble_ends_in_one_sentence() -> None:
 
 
 async def test_a_key_is_sent_and_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None:
-    """A server echoes it in its refusal; no sentence, log line or repr contains it (lesson 44)."""
+    """Even if the server echoes the key in its refusal, no error, log line or repr contains it (lesson 44)."""
     caplog.set_level(logging.DEBUG)
     async with EmbeddingServer(key=KEY) as server:
         maker = embedder(server, key="EMBED_KEY")

@@ -37,7 +37,7 @@ from tests.providers.loopback.server import Received
 
 @dataclass(frozen=True)
 class Host:
-    """The documented behaviour of a host. `fields`: the request fields it accepts."""
+    """The documented behaviour of a host. `takes_reasoning` lists the reasoning fields it accepts."""
 
     refuses: Collection[str] = ()
     reasoning_field: str = "reasoning_content"
@@ -68,14 +68,14 @@ HOSTS = {
 
 
 class HostServer(ChatServer):
-    """A host: at its own path, with its own refusals before the common ones."""
+    """A fake host at its own path; it checks for its own refusals before the common ones."""
 
     def __init__(self, host: Host, path: str, **more: Any) -> None:
         super().__init__(extra_arguments=host.extra_arguments, reasoning_fields=host.takes_reasoning, **more)
         self.host, self.path = host, path
 
     def answer(self, request: Received) -> Answer:
-        """Refuse other paths and unsupported fields."""
+        """Refuse other paths and unsupported fields; answer anything else as usual."""
         if not request.path.startswith(self.path):
             return failure(404, "Not found")
         if request.method == "POST":
@@ -92,7 +92,7 @@ Start = Callable[..., tuple[HttpAdapter, AdapterSettings]]
 
 @pytest.fixture
 async def start() -> AsyncIterator[Start]:
-    """Return a maker of built-in adapters that use a server here."""
+    """Return a maker of built-in adapters that use a server on this machine."""
     made: list[HttpAdapter] = []
 
     def make(name: str, server: HostServer, **changes: Any) -> tuple[HttpAdapter, AdapterSettings]:
@@ -108,21 +108,21 @@ async def start() -> AsyncIterator[Start]:
 
 
 def host_server(name: str, *script: Answer, **more: Any) -> HostServer:
-    """Return the host's server with these answers prepared."""
+    """Return the host's server, prepared with these answers."""
     path = "/" + str(builtin_adapters()[name]["base_url"]).split("/", 3)[3]
     more.setdefault("models", (builtin_adapters()[name]["model"],))
     return HostServer(HOSTS[name], path, script=script, **more)
 
 
 async def ask(adapter: HttpAdapter, entry: AdapterSettings, *messages: Message) -> Outcome:
-    """Send a request like a chat."""
+    """Send a request as a chat does."""
     wanted = request(*messages, model=entry.model, tools=(WEATHER,), max_output_tokens=64, chat_id="c")
     return await collect(adapter, wanted)
 
 
 @pytest.mark.parametrize("name", HOSTS)
 async def test_a_turn_with_a_tool_is_accepted_without_a_refusal(start: Start, name: str) -> None:
-    """Reasoning, a call, its result, an answer: no field excluded by the documentation is sent, from the start."""
+    """A turn with reasoning, a call, its result and an answer never sends a field that the documentation excludes."""
     host = HOSTS[name]
     usage = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
     calls = [Call("weather", '{"city":"Rome"}', id="call_1")]
@@ -150,7 +150,7 @@ async def test_a_turn_with_a_tool_is_accepted_without_a_refusal(start: Start, na
 
 
 async def test_minimax_splits_its_reasoning_and_gets_it_back_unchanged(start: Start) -> None:
-    """The pieces add up (MiniMax-AI/MiniMax-M2#95: the documentation's example treats each as the whole)."""
+    """The pieces add up (MiniMax-AI/MiniMax-M2#95: the documentation's example treats each one as the whole text)."""
     pieces = ("The user", " is asking.")
     details = [{"type": "reasoning.text", "index": 0, "text": piece} for piece in pieces]
     call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
@@ -184,7 +184,7 @@ def base_resp(code: int, text: str) -> Answer:
 
 
 def zai_error(status: int, code: str, text: str) -> Answer:
-    """Return Z.AI's error: its own code, without a type."""
+    """Return Z.AI's error, which has its own code and no type."""
     return json_answer({"error": {"code": code, "message": text}}, status=status)
 
 
@@ -198,7 +198,7 @@ NO_BALANCE = "Insufficient balance or no resource package. Please recharge."
 
 
 def cerebras_error(status: int, code: str, text: str) -> Answer:
-    """Return Cerebras's error: without an object around it."""
+    """Return Cerebras's error, which is not wrapped in an object."""
     return json_answer({"message": text, "type": "x_error", "param": "messages", "code": code}, status=status)
 
 
@@ -234,7 +234,7 @@ ERRORS: list[tuple[str, Answer, type[AdapterError], str]] = [
 async def test_an_error_of_the_host_is_reported_as_what_it_is(
     start: Start, name: str, answer: Answer, kind: type[AdapterError], said: str
 ) -> None:
-    """Documented codes and sentences; the user reads one sentence, without the key."""
+    """Documented codes and messages become one sentence without the key."""
     async with host_server(name, answer) as server:
         adapter, entry = start(name, server, max_retries=0)
         error = (await ask(adapter, entry, user())).error
@@ -262,7 +262,7 @@ async def test_groq_reports_how_long_to_wait(start: Start) -> None:
     ],
 )
 async def test_a_host_that_lists_windows_is_believed(start: Start, name: str, page: Any, window: int) -> None:
-    """In the shape of its own list of models."""
+    """The window is read from the host's own model list, whatever its shape."""
     async with host_server(name, pages={"/v1/models": page}) as server:
         adapter, entry = start(name, server)
         await adapter.warm_up()
@@ -272,7 +272,7 @@ async def test_a_host_that_lists_windows_is_believed(start: Start, name: str, pa
 
 
 async def test_zai_has_no_model_list_and_ours_is_used(start: Start) -> None:
-    """The user can still choose."""
+    """The user can choose from the configured models."""
     async with host_server("zai", models=()) as server:
         server.pages.clear()
         server.path = "/elsewhere"
@@ -283,7 +283,7 @@ async def test_zai_has_no_model_list_and_ours_is_used(start: Start) -> None:
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_the_default_model_has_a_window_and_a_price_of_this_host_or_none(name: str) -> None:
-    """Another host's price would be wrong: the same weights have a different price there."""
+    """Another host's price would be wrong, because prices for the same weights differ."""
     about = builtin_adapters()[name]
     limits = limits_of(about["base_url"], about["model"])
     assert limits is not None
@@ -296,7 +296,7 @@ def test_the_default_model_has_a_window_and_a_price_of_this_host_or_none(name: s
 
 
 def test_an_adapter_with_a_key_says_where_to_get_one() -> None:
-    """In the chooser and the help."""
+    """Every built-in adapter with a key has a page where keys are issued, for the picker and the help."""
     for name, about in builtin_adapters().items():
         assert bool(about.get("key")) is bool(about.get("key_page")), name
         assert str(about.get("key_page", "https://")).startswith("https://"), name

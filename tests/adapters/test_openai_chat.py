@@ -1,4 +1,4 @@
-"""Replies of a loopback server that speaks real Chat Completions bytes."""
+"""Tests of replies from a loopback server that sends real Chat Completions bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_a_reply_streams_and_ends_with_its_usage(make_adapter: MakeAdapter
 
 
 async def test_a_reply_without_usage_is_marked(make_adapter: MakeAdapter) -> None:
-    """The counter must see None instead of zero tokens."""
+    """The usage is None rather than zero tokens."""
     async with ChatServer([reply("Hello")]) as server:
         adapter = make_adapter(server.url, include_usage=False)
         outcome = await collect(adapter)
@@ -47,7 +47,7 @@ async def test_a_reply_without_usage_is_marked(make_adapter: MakeAdapter) -> Non
 
 
 async def test_text_is_visible_before_the_reply_is_complete(make_adapter: MakeAdapter) -> None:
-    """The first piece must not wait for the last."""
+    """The first text is shown while the rest is still arriving."""
     gate = asyncio.Event()
     async with ChatServer([reply("Hello", gate=gate, gate_after=2)]) as server:
         seen = ""
@@ -62,7 +62,7 @@ async def test_text_is_visible_before_the_reply_is_complete(make_adapter: MakeAd
 
 
 async def test_parallel_tool_calls_are_joined_by_index(make_adapter: MakeAdapter) -> None:
-    """The deltas of both calls arrive mixed."""
+    """The deltas of both calls arrive interleaved."""
     calls = [Call("weather", '{"city": "Łódź"}', "call_a"), Call("weather", '{"city": "Rome"}', "call_b")]
     async with ChatServer([reply("Let me look.", calls=calls)]) as server:
         outcome = await collect(make_adapter(server.url), request(tools=(WEATHER,)))
@@ -100,7 +100,7 @@ async def test_reasoning_is_kept_separate_with_its_field(make_adapter: MakeAdapt
 
 
 async def test_a_complete_json_answer_is_accepted(make_adapter: MakeAdapter) -> None:
-    """Some gateways ignore `stream`."""
+    """A reply that is one JSON object is read, because some gateways ignore `stream`."""
     answer = whole_reply("Hello", calls=[Call("weather", "{}", "call_a")], usage=USAGE)
     async with ChatServer([answer]) as server:
         outcome = await collect(make_adapter(server.url))
@@ -111,13 +111,13 @@ async def test_a_complete_json_answer_is_accepted(make_adapter: MakeAdapter) -> 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/octet-stream", "application/json", ""])
 async def test_a_mislabelled_event_stream_is_read(make_adapter: MakeAdapter, content_type: str) -> None:
-    """Small servers send no content type, or a wrong one."""
+    """An event stream without a content type, or with a wrong one, is read: small servers send such streams."""
     async with ChatServer([reply("Hello", content_type=content_type)]) as server:
         assert (await collect(make_adapter(server.url))).text == "Hello"
 
 
 async def test_the_bytes_may_be_split_anywhere(make_adapter: MakeAdapter) -> None:
-    """A sample over the socket; every position is tried on the decoder itself."""
+    """A sample of split sizes is tested over the socket; every position is tried on the decoder itself."""
     calls = [Call("weather", '{"city": "Łódź"}', "call_a")]
     sizes = [1, 2, 3, 5, 7, 11, 64, 1000]
     script = [reply("naïve 🎉", calls=calls, usage=USAGE, split_bytes=size, crlf=size % 2 == 0) for size in sizes]

@@ -15,7 +15,7 @@ from tests.providers.chat.server import ChatServer
 
 
 async def test_a_web_page_instead_of_a_reply_is_reported(make_adapter: MakeAdapter) -> None:
-    """A login page of a proxy with status 200."""
+    """A proxy's login page with status 200 is an error."""
     page = b"<!doctype html><html><head><title>Sign in to Corp</title></head></html>"
     async with ChatServer([plain(page, content_type="text/html; charset=utf-8")]) as server:
         outcome = await collect(make_adapter(server.url))
@@ -34,7 +34,7 @@ async def test_json_that_is_not_a_reply_is_reported(make_adapter: MakeAdapter) -
 
 @pytest.mark.parametrize("status", [200, 400])
 async def test_an_error_object_with_any_status_is_an_error(make_adapter: MakeAdapter, status: int) -> None:
-    """Gateways answer 200 with an error object."""
+    """Gateways may send an error object with status 200."""
     body = b'{"error": {"message": "Unknown field: foo", "code": "bad_request"}}'
     async with ChatServer([plain(body, content_type="application/json", status=status)]) as server:
         outcome = await collect(make_adapter(server.url))
@@ -53,7 +53,7 @@ async def test_a_dropped_connection_keeps_the_received_text(make_adapter: MakeAd
 
 
 async def test_a_body_that_ends_without_a_finish_reason_is_truncated(make_adapter: MakeAdapter) -> None:
-    """Lesson 39: proxies end the HTTP body properly if their upstream breaks. `[DONE]` is an end marker, though."""
+    """Lesson 39: a proxy ends the HTTP body properly even if its upstream breaks. `[DONE]` counts as an end marker."""
     half = reply("Hello", finish="stop").parts[:2]
     ends = [half, half]
     async with ChatServer([Answer(parts=tuple(parts)) for parts in ends]) as server:
@@ -75,7 +75,7 @@ async def test_an_error_during_a_stream_is_reported(make_adapter: MakeAdapter) -
 
 
 async def test_an_error_at_the_start_of_a_stream_is_retried(make_adapter: MakeAdapter) -> None:
-    """Nothing was shown yet: an overloaded provider answers 200 and then the error."""
+    """An overloaded provider may answer 200 followed by the error; nothing has been shown at that point."""
     event = b'data: {"error": {"message": "Overloaded", "type": "overloaded_error"}}\n\n'
     async with ChatServer([plain(event), reply("Hello")]) as server:
         outcome = await collect(make_adapter(server.url))
@@ -96,7 +96,7 @@ async def test_garbage_in_a_stream_is_an_error(make_adapter: MakeAdapter, garbag
 
 
 async def test_ollamas_native_format_is_recognised(make_adapter: MakeAdapter) -> None:
-    """The sentence names the setting."""
+    """The error names the setting to change."""
     line = b'{"model":"llama3","message":{"role":"assistant","content":"Hi"},"done":false}\n'
     async with ChatServer([plain(line, content_type="application/x-ndjson")]) as server:
         outcome = await collect(make_adapter(server.url))

@@ -1,4 +1,4 @@
-"""The content and the recipient of requests, and content that is never sent (lesson 44)."""
+"""The content and the recipient of requests, and data that is never sent (lesson 44)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_an_image_is_sent_as_a_data_url(make_adapter: MakeAdapter) -> None
 
 
 async def test_a_missing_image_does_not_stop_the_chat(make_adapter: MakeAdapter) -> None:
-    """A missing blob becomes a sentence (nothing is hidden from the model)."""
+    """The model gets a sentence in place of the missing blob, so that nothing is hidden from it."""
     content = (TextPart("What is this?"), ImagePart(sha256="gone", path="a.png"))
     async with ChatServer() as server:
         outcome = await collect(make_adapter(server.url), request(Message(id="u", role="user", content=content)))
@@ -66,7 +66,7 @@ async def test_a_missing_image_does_not_stop_the_chat(make_adapter: MakeAdapter)
 async def test_a_broken_history_is_repaired_before_sending(
     make_adapter: MakeAdapter, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Lesson 25: an orphan would make every later request fail; the repair is logged."""
+    """Lesson 25: an orphaned call or result would make every later request fail; the repair is logged."""
     history = (
         user(),
         Message(id="o", role="tool", content="left over", tool_call_id="gone"),
@@ -87,7 +87,7 @@ async def test_a_broken_history_is_repaired_before_sending(
 
 
 async def test_parameters_headers_and_limits_reach_the_endpoint(make_adapter: MakeAdapter) -> None:
-    """Everything the configuration sets for the request."""
+    """All configured values are part of the request."""
     async with ChatServer() as server:
         adapter = make_adapter(
             server.url,
@@ -109,7 +109,7 @@ async def test_parameters_headers_and_limits_reach_the_endpoint(make_adapter: Ma
 
 
 async def test_the_query_of_address_and_path_is_sent(make_adapter: MakeAdapter) -> None:
-    """Azure wants `?api-version=…`; users put it where the address is."""
+    """Azure requires `?api-version=…`, which users may put in the URL or in the path."""
     async with ChatServer() as server:
         assert (await collect(make_adapter(f"{server.url}?api-version=1&flag="))).error is None
         assert (await collect(make_adapter(server.url, chat_path="/chat/completions?api-version=2"))).error is None
@@ -188,7 +188,7 @@ async def test_one_connection_serves_a_whole_tool_loop(make_adapter: MakeAdapter
 
 
 async def test_models_are_listed_in_order(make_adapter: MakeAdapter) -> None:
-    """For the picker; without a list the endpoint's configured ones are used."""
+    """The picker shows them sorted; without a list, the configured models are used."""
     async with ChatServer(models=("b", "a")) as server:
         assert await make_adapter(server.url).list_models() == ["a", "b"]
         assert await make_adapter(server.url, models_path="/nothing", models=("m",)).list_models() == ["m"]
@@ -298,7 +298,10 @@ def test_ten_thousand_messages_are_rendered_once() -> None:
 async def test_environment_variables_for_openai_are_sent_to_openai_alone(
     make_adapter: MakeAdapter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in OpenAI's own SDK; a key among the headers is ignored. No request claims to be from that SDK."""
+    """As in OpenAI's own SDK, except that a key among the headers is ignored.
+
+    No request claims to come from that SDK.
+    """
     monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Corp: mine\nAuthorization: Bearer sk-custom\nno header")

@@ -1,4 +1,4 @@
-"""Refusals, retries, time limits, cancelling."""
+"""Tests of refusals, retries, time limits and cancellation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_a_rate_limit_is_waited_out_visibly(make_adapter: MakeAdapter) -> 
 
 
 async def test_the_wait_grows_and_ends(make_adapter: MakeAdapter) -> None:
-    """`max_retries` retries, then the error itself."""
+    """After `max_retries` retries, the error itself is reported."""
     waits: list[float] = []
     async with ChatServer([failure(500, "Oops")] * 4) as server:
         outcome = await collect(make_adapter(server.url, waits=waits, max_retries=3))
@@ -52,7 +52,7 @@ async def test_the_wait_grows_and_ends(make_adapter: MakeAdapter) -> None:
 
 
 async def test_a_long_requested_wait_is_not_followed(make_adapter: MakeAdapter) -> None:
-    """The user reads how long, and decides."""
+    """The error reports the requested wait, so that the user can decide."""
     limited = failure(429, "Daily limit", headers={"Retry-After": "3600"})
     async with ChatServer([limited]) as server:
         outcome = await collect(make_adapter(server.url))
@@ -101,7 +101,7 @@ async def test_cancelling_ends_the_http_request(make_adapter: MakeAdapter) -> No
 
 
 async def test_a_consumer_that_stops_early_ends_the_http_request(make_adapter: MakeAdapter) -> None:
-    """`aclosing` around the stream is the contract."""
+    """Consumers wrap the stream in `aclosing`, and leaving it closes the request."""
     async with ChatServer([reply("Hello", gate=asyncio.Event(), gate_after=2)]) as server:
         async with aclosing(make_adapter(server.url).stream(request())) as events:
             async for _ in events:
@@ -119,7 +119,7 @@ async def test_silence_between_chunks_ends_the_reply(make_adapter: MakeAdapter) 
 
 
 async def test_silence_before_the_first_byte_is_reported_and_not_retried(make_adapter: MakeAdapter) -> None:
-    """The endpoint may be working, and would bill each try: the user decides."""
+    """The endpoint may still be working and would bill each attempt, so the user decides."""
     async with ChatServer([silence(), reply("Hello")]) as server:
         outcome = await collect(make_adapter(server.url, idle_timeout_s=1.0))
         assert len(server.requests) == 1
@@ -128,7 +128,7 @@ async def test_silence_before_the_first_byte_is_reported_and_not_retried(make_ad
 
 
 async def test_a_streaming_reply_has_no_limit(make_adapter: MakeAdapter) -> None:
-    """However long it takes; only a configured limit ends it."""
+    """A reply may take any time; only a configured limit ends it."""
     times = iter(float(hour) * 3_600 for hour in range(1_000))
     async with ChatServer([reply("Hello, world")]) as server:
         outcome = await collect(make_adapter(server.url, clock=lambda: next(times), max_retries=0))
@@ -142,7 +142,7 @@ async def test_a_slow_reply_is_accepted(make_adapter: MakeAdapter) -> None:
 
 
 async def test_an_unreachable_server_is_one_sentence(make_adapter: MakeAdapter) -> None:
-    """It names the address and the things to check."""
+    """The error names the URL and the things to check."""
     async with ChatServer() as server:
         url = server.url
     outcome = await collect(make_adapter(url, max_retries=1))
@@ -152,7 +152,7 @@ async def test_an_unreachable_server_is_one_sentence(make_adapter: MakeAdapter) 
 
 
 async def test_a_refused_key_names_its_source(make_adapter: MakeAdapter) -> None:
-    """The sentence of the design: the key's source and the remedy."""
+    """The error has the specified wording: the key's source and the remedy."""
     async with ChatServer() as server:
         outcome = await collect(make_adapter(server.url, key="sk-wrong-key-0123456789"))
     assert isinstance(outcome.error, AuthenticationFailed)
@@ -161,7 +161,7 @@ async def test_a_refused_key_names_its_source(make_adapter: MakeAdapter) -> None
 
 
 async def test_an_unknown_model_is_named(make_adapter: MakeAdapter) -> None:
-    """404 with a code."""
+    """A 404 with an error code counts as an unknown model."""
     async with ChatServer() as server:
         outcome = await collect(make_adapter(server.url), request(model="gpt-99"))
     assert isinstance(outcome.error, ModelNotFound)
@@ -169,7 +169,7 @@ async def test_an_unknown_model_is_named(make_adapter: MakeAdapter) -> None:
 
 
 async def test_a_wrong_path_is_not_mistaken_for_an_unknown_model(make_adapter: MakeAdapter) -> None:
-    """An address without /v1 answers 404 as well."""
+    """A URL without /v1 answers 404 too; the error names the URL settings."""
     async with ChatServer() as server:
         outcome = await collect(make_adapter(server.url.removesuffix("/v1")))
     assert isinstance(outcome.error, RequestRejected)

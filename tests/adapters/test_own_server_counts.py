@@ -1,4 +1,4 @@
-"""The user's own servers count a prompt for free: llama.cpp and vLLM."""
+"""Tests that the user's own servers, llama.cpp and vLLM, count a prompt for free."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def own(make_adapter: MakeAdapter, server: ChatServer, limits_path: str, **setti
 async def test_a_server_of_the_users_own_counts_the_prompt(
     make_adapter: MakeAdapter, path: str, limits_path: str, pages: dict[str, Any]
 ) -> None:
-    """The input of the template is counted, including the user's settings for it; the reply reports that count."""
+    """The count covers the template's input and the user's settings for it, and equals the count in the reply."""
     told = {"chat_template_kwargs": {"enable_thinking": False}, "temperature": 0.5}
     async with ChatServer(counts=path, pages=pages, extra_arguments=("chat_template_kwargs",)) as server:
         adapter = own(make_adapter, server, limits_path, parameters=told)
@@ -61,7 +61,7 @@ async def test_a_recognised_server_counts_too(make_adapter: MakeAdapter, path: s
 
 
 async def test_a_server_that_does_not_count_is_asked_once(make_adapter: MakeAdapter) -> None:
-    """An older llama.cpp, koboldcpp; after a restart it may be another one."""
+    """An older llama.cpp or koboldcpp does not count; after a restart another server may run, so it is asked again."""
     async with ChatServer(pages={"/props": PROPS}) as server:
         adapter = own(make_adapter, server, "/props")
         with pytest.raises(RequestRejected, match="404"):
@@ -76,7 +76,7 @@ async def test_a_server_that_does_not_count_is_asked_once(make_adapter: MakeAdap
 async def test_a_server_that_sleeps_or_is_away_is_not_woken_by_a_count(
     make_adapter: MakeAdapter, props: dict[str, Any] | None
 ) -> None:
-    """llama.cpp loads its model for any other request; only a message is worth that."""
+    """llama.cpp loads its model for any other request, which only a message justifies."""
     async with ChatServer(counts=LLAMA_CPP, pages={"/props": props} if props else {}) as server:
         adapter = own(make_adapter, server, "/props")
         with pytest.raises(RequestRejected, match="not loaded"):
@@ -95,13 +95,13 @@ async def test_a_server_that_sleeps_or_is_away_is_not_woken_by_a_count(
     ],
 )
 def test_others_are_not_asked(make_adapter: MakeAdapter, settings: dict[str, Any]) -> None:
-    """They may charge for a count."""
+    """Other endpoints may charge for a count."""
     url = settings.pop("base_url", "http://127.0.0.1:1")
     assert not make_adapter(url, **{**OWN, **settings}).counts_tokens("test-model")
 
 
 async def test_a_gateway_on_this_machine_is_not_asked(make_adapter: MakeAdapter) -> None:
-    """LiteLLM passes requests on to who bills."""
+    """LiteLLM forwards requests to providers that bill them."""
     listed = {"data": [{"id": "test-model", "owned_by": "openai"}]}
     async with ChatServer(counts=VLLM, pages={"/v1/models": listed}) as server:
         adapter = own(make_adapter, server, "/v1/models")
@@ -110,7 +110,7 @@ async def test_a_gateway_on_this_machine_is_not_asked(make_adapter: MakeAdapter)
 
 
 async def test_an_answer_without_a_count_is_ignored(make_adapter: MakeAdapter) -> None:
-    """One sentence for the log."""
+    """The error for the log is one sentence."""
     async with ChatServer(counts=LLAMA_CPP, pages={"/props": PROPS}) as server:
         adapter = own(make_adapter, server, "/props")
         assert adapter._wire.read_count(b"{}") is None

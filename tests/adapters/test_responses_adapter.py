@@ -1,4 +1,4 @@
-"""Chats over several rounds against a Responses server that judges like the provider."""
+"""Tests of chats over several rounds against a Responses server that judges requests as the provider does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SYSTEM = Message(id="s", role="system", content="Be good.")
 
 @pytest.fixture
 async def server() -> AsyncIterator[ResponsesServer]:
-    """A server without a script; it accepted every request without an unwanted field."""
+    """Yield a server without a script; afterwards, check that no request had an unwanted field."""
     async with ResponsesServer(rules=Rules()) as running:
         yield running
         assert running.notes == []
@@ -45,7 +45,7 @@ async def server() -> AsyncIterator[ResponsesServer]:
 
 @pytest.fixture
 async def chat(server: ResponsesServer) -> AsyncIterator[Chat]:
-    """A chat with a system prompt and rules."""
+    """Return a chat with a system prompt and rules."""
     adapter = open_adapter(server.url)
     yield Chat(adapter, SYSTEM, RULES)
     await adapter.aclose()
@@ -56,7 +56,7 @@ def kinds(server: ResponsesServer, number: int = -1) -> list[str]:
 
 
 async def test_text_streams_and_ends_with_its_usage(server: ResponsesServer, chat: Chat) -> None:
-    """Text, phase, model and figures that do not overlap (lesson 7)."""
+    """The reply has its text, phase, model, and usage figures that do not overlap (lesson 7)."""
     server.script = [reply(items=(Text("Hello ☃", "final_answer"),))]
     outcome = await chat.say("Hi")
     assert outcome.text == "Hello ☃"
@@ -96,7 +96,7 @@ async def test_interleaved_reasoning_and_parallel_calls_over_rounds(server: Resp
 
 
 async def test_mixed_events_of_parallel_calls_yield_complete_calls(server: ResponsesServer, chat: Chat) -> None:
-    """Pieces of two calls, alternating."""
+    """The pieces of two calls alternate in the stream."""
     server.script = [
         reply(calls=[Call("read_file", '{"path": "a"}'), Call("grep", '{"query": "b"}')], interleaved=True)
     ]
@@ -109,7 +109,7 @@ async def test_mixed_events_of_parallel_calls_yield_complete_calls(server: Respo
 
 
 async def test_the_prefix_stays_cached(server: ResponsesServer, chat: Chat) -> None:
-    """Lesson 22: cache reads grow from request to request, and cover the whole previous one."""
+    """Lesson 22: cache reads grow from request to request and cover the whole previous prompt."""
     words = "some words about the project " * 200
     cached, prompts = [], []
     for number in range(4):
@@ -141,7 +141,7 @@ async def test_a_threshold_compaction_starts_the_next_request(server: ResponsesS
 
 
 async def test_a_second_compaction_replaces_the_first(server: ResponsesServer, chat: Chat) -> None:
-    """One live block at any time."""
+    """Only one block is in use at any time."""
     for _ in range(2):
         await chat.say("word " * 60_000, compact_at=0)
         await chat.say("Go on", compact_at=50_000)
@@ -151,7 +151,7 @@ async def test_a_second_compaction_replaces_the_first(server: ResponsesServer, c
 
 
 async def test_a_compaction_on_demand_is_the_next_window(server: ResponsesServer, chat: Chat) -> None:
-    """R-540: kept messages and block unchanged; the rules once, verbatim."""
+    """R-540: the kept messages and the block are sent unchanged, and the rules once, verbatim."""
     server.script = [reply("Found", reasoning=("Why",), calls=[Call("grep")])]
     await chat.say("First words")
     await chat.answer_calls()
@@ -176,7 +176,7 @@ async def test_a_compaction_on_demand_is_the_next_window(server: ResponsesServer
 
 
 def as_if_made_at(origin: str, messages: Iterable[Message]) -> list[Message]:
-    """Return the messages as those of another account at the same address."""
+    """Return the messages with their encrypted parts attributed to another origin."""
     made: list[Message] = []
     for message in messages:
         if not isinstance(message.content, str):
@@ -192,7 +192,7 @@ def as_if_made_at(origin: str, messages: Iterable[Message]) -> list[Message]:
 
 
 async def test_a_block_of_another_account_is_refused_as_such(chat: Chat) -> None:
-    """The origin is format and address, the same for two OpenAI accounts; the session then sends the readable text."""
+    """Two OpenAI accounts share one origin (format and URL); after the refusal the session sends the readable text."""
     await chat.say("word " * 60_000)
     await chat.say("Go on", compact_at=50_000)
     async with ResponsesServer(rules=Rules()) as other:
@@ -205,7 +205,7 @@ async def test_a_block_of_another_account_is_refused_as_such(chat: Chat) -> None
 
 
 async def test_encrypted_reasoning_of_another_account_is_refused_as_such(server: ResponsesServer, chat: Chat) -> None:
-    """With `send_encrypted` false the calls stay and the reasoning is dropped."""
+    """With `send_encrypted` false, the calls are kept and the reasoning is dropped."""
     server.script = [reply(reasoning=("Why",), calls=[Call("grep")])]
     await chat.say("Hi")
     async with ResponsesServer(rules=Rules()) as other:
@@ -221,7 +221,7 @@ async def test_encrypted_reasoning_of_another_account_is_refused_as_such(server:
 
 @pytest.mark.parametrize("how", [DROP, CLOSE])
 async def test_an_interrupted_stream_keeps_its_compaction(server: ResponsesServer, chat: Chat, how: object) -> None:
-    """R-539: cut after the block, before the reply is complete; the next request starts at the block."""
+    """R-539: if the stream breaks after the block, the next request starts at the block."""
     await chat.say("word " * 60_000)
     server.script = [reply("A longer answer", break_after=8, break_with=how)]
     outcome = await chat.say("Go on", compact_at=50_000)
@@ -233,7 +233,7 @@ async def test_an_interrupted_stream_keeps_its_compaction(server: ResponsesServe
 
 @pytest.mark.parametrize("in_stream", [False, True])
 async def test_an_overflow_is_reported_as_one(in_stream: bool) -> None:
-    """R-535, as status 400 and as an error event before anything else."""
+    """R-535: an overflow is recognised as status 400 and as an error event before anything else."""
     async with ResponsesServer(rules=Rules(window=1000), overflow_in_stream=in_stream) as server:
         adapter = open_adapter(server.url)
         outcome = await Chat(adapter).say("word " * 5000)
@@ -244,7 +244,7 @@ async def test_an_overflow_is_reported_as_one(in_stream: bool) -> None:
 
 
 async def test_a_count_equals_the_providers(server: ResponsesServer, chat: Chat) -> None:
-    """Equal to the prompt size of the reply; also if the counted chat was sent before."""
+    """The count equals the prompt size of the reply, even if the counted chat was sent before."""
     assert chat.adapter.counts_tokens("test-model")
     server.script = [reply("Found", reasoning=("Why",), calls=[Call("grep")])]
     await chat.say("First words")
@@ -259,7 +259,7 @@ async def test_a_count_equals_the_providers(server: ResponsesServer, chat: Chat)
 
 
 async def test_models_are_listed(server: ResponsesServer, chat: Chat) -> None:
-    """Only their names; the endpoint reports no windows."""
+    """Only model names are listed; the endpoint reports no windows."""
     server.rules = Rules(models=("gpt-5", "gpt-4.1"))
     assert await chat.adapter.list_models() == ["gpt-4.1", "gpt-5"]
     assert chat.adapter.limits("gpt-5") is None
@@ -267,14 +267,14 @@ async def test_models_are_listed(server: ResponsesServer, chat: Chat) -> None:
 
 
 async def test_images_and_documents_are_accepted(server: ResponsesServer, chat: Chat) -> None:
-    """By a server that parses them."""
+    """The server parses the files."""
     parts = (TextPart("look"), ImagePart(sha256="i"), DocumentPart(sha256="d", path="a.pdf"))
     chat.messages.append(Message(id="u", role="user", content=parts))
     assert (await chat.send()).error is None
 
 
 async def test_a_model_without_reasoning_is_asked_again_without_it(chat: Chat) -> None:
-    """If its name does not reveal it: refused once for its summary, once for encrypted reasoning; then learned."""
+    """If its name does not reveal it, the model is refused once for the summary and once for encrypted reasoning."""
     async with ResponsesServer(rules=Rules(reasons=False)) as server:
         adapter = open_adapter(server.url)
         assert (await Chat(adapter).say("Hi")).error is None
@@ -286,7 +286,7 @@ async def test_a_model_without_reasoning_is_asked_again_without_it(chat: Chat) -
 
 
 async def test_an_endpoint_without_compaction_is_believed(server: ResponsesServer, chat: Chat) -> None:
-    """Refused once, then never requested again, and the session knows (R-534)."""
+    """Compaction is refused once and never requested again, and the session knows it (R-534)."""
     server.script = [
         failure(400, "Unknown parameter: 'context_management'.", type="invalid_request_error"),
         reply("Hi"),
@@ -301,7 +301,7 @@ async def test_an_endpoint_without_compaction_is_believed(server: ResponsesServe
 
 
 async def test_a_history_of_another_provider_is_accepted(server: ResponsesServer, chat: Chat) -> None:
-    """R-542: its call ids, too long and repeated, its names, its broken arguments."""
+    """R-542: call ids that are too long or repeated, tool names and broken arguments are accepted."""
     for number in range(2):
         calls = (ToolCall("toolu_" + "x" * 90, "mcp.read file", '{"p": '), ToolCall("same", "grep"))
         chat.messages.append(Message(id=f"a{number}", role="assistant", content="I look", tool_calls=calls))

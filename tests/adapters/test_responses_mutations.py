@@ -1,4 +1,4 @@
-"""Our check, with the fake provider as judge: its refusals are caught, and our rendering passes both."""
+"""Our check, with the fake provider as judge: refusals are caught, and our rendered requests pass both."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_valid_body_is_accepted_by_all_checks(base: str) -> None:
 
 @given(chats())
 def test_every_generated_view_is_accepted(messages: list[Message]) -> None:
-    """By the judge and by the SDK's types (which do not know the ids of messages kept by a compaction)."""
+    """The judge and the SDK's types accept it (apart from ids of messages kept by a compaction, unknown to the SDK)."""
     body = rendered(messages)
     assert refusal_of(body, ledger_of(body)) is None
     items = [{k: v for k, v in item.items() if k != "id" or item["type"] != "message"} for item in body["input"]]
@@ -65,7 +65,7 @@ def test_every_generated_view_is_accepted(messages: list[Message]) -> None:
 
 
 def test_bodies_the_provider_refuses_are_caught() -> None:
-    """At least 97 %; the rest only the provider can know: which item followed its own reasoning item."""
+    """At least 97 % are caught; only the provider can know the rest: which item followed its own reasoning item."""
     missed: list[str] = []
     refused = 0
     for base, messages in BASES.items():
@@ -84,7 +84,7 @@ def test_bodies_the_provider_refuses_are_caught() -> None:
 
 
 def test_a_misplaced_compaction_is_caught() -> None:
-    """The provider accepts old items before one; we never intend to send them."""
+    """The provider accepts older items before a compaction, but we never send them."""
     body = rendered([user(1), compaction("a"), user(2)])
     block = body["input"][0]
     following = [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]

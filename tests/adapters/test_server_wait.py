@@ -1,4 +1,4 @@
-"""The wait for a local server that starts or loads its model: nothing was sent, and the user sees it."""
+"""Tests of the wait for a local server that starts or loads its model: nothing was sent, and the user sees the wait."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 async def test_a_server_that_starts_late_gets_the_message(make_adapter: MakeAdapter) -> None:
-    """Refused twice, then loading, then answered; none of it counts as a retry."""
+    """The message is refused twice, then the model loads, then the reply arrives; none of it counts as a retry."""
     server, port = ChatServer([json_answer(LOADING, status=503)] * 9 + [counted("Hello")]), free_port()
     waits: list[float] = []
 
@@ -60,7 +60,7 @@ async def test_a_server_that_starts_late_gets_the_message(make_adapter: MakeAdap
 
 
 async def test_a_server_that_starts_late_is_also_awaited_if_it_names_the_model(make_adapter: MakeAdapter) -> None:
-    """The adapters of local servers name none, so the model list is requested first."""
+    """Adapters for local servers name no model, so the model list is requested first."""
     server, port = ChatServer([counted("Hello")]), free_port()
     waits: list[float] = []
 
@@ -80,7 +80,7 @@ async def test_a_server_that_starts_late_is_also_awaited_if_it_names_the_model(m
 
 @pytest.mark.parametrize("is_shown", [True, False])
 async def test_a_count_waits_for_a_server_that_starts_late_where_that_is_shown(is_shown: bool) -> None:
-    """The user would not see why a count in the background waits."""
+    """A count in the background does not wait, because the user would not see the reason."""
     server, port = AnthropicServer(), free_port()
     waits, looks = list[float](), list[RetryScheduled]()
 
@@ -131,7 +131,7 @@ async def test_a_count_also_waits_until_the_server_names_the_model(make_adapter:
 
 
 async def test_a_server_that_never_starts_is_reported_with_its_command(make_adapter: MakeAdapter) -> None:
-    """After a minute; it may not be running at all."""
+    """The error is reported after a minute, because the server may not be running at all."""
     port, waits = free_port(), list[float]()
     outcome = await collect(make_adapter(f"http://127.0.0.1:{port}/v1", waits=waits, **LOCAL))
     assert sum(waits) == START_LIMIT_S
@@ -161,7 +161,7 @@ async def test_another_entry_on_this_machine_is_retried_as_usual(make_adapter: M
     ],
 )
 def test_a_loading_server_is_recognised(message: str, is_loading: bool) -> None:
-    """Others that answer 503 are overloaded; the model list shows the difference."""
+    """Other servers that answer 503 are overloaded; the error message shows the difference."""
     error = error_from_status(503, {"error": {"message": message}}, {}, Endpoint(name="test"))
     assert type(error) is (ServerLoading if is_loading else Overloaded)
     entry = AdapterSettings(name="test", kind="openai_compatible", base_url="http://127.0.0.1:1")
@@ -183,7 +183,7 @@ NEAR = AdapterSettings(name="near", kind="openai_compatible", base_url="http://1
 
 
 def test_a_loading_server_is_awaited_without_limit_only_on_this_machine() -> None:
-    """Large weights take time; over a network its state is unknown."""
+    """Loading large weights takes time; the state of a remote server is unknown."""
     lan = ServerWait(msgspec.structs.replace(NEAR, base_url="http://192.168.1.7:8080"))
     looks = range(int(LOAD_LIMIT_S))
     assert all(lan.reason(ServerLoading("x")) for _ in looks)
@@ -195,7 +195,7 @@ def test_a_loading_server_is_awaited_without_limit_only_on_this_machine() -> Non
 
 @pytest.mark.parametrize(("wished", "pause"), [(None, 1.0), (0.2, 1.0), (20.0, 20.0), (3_600.0, None)])
 def test_a_loading_server_is_polled_at_its_own_interval(wished: float | None, pause: float | None) -> None:
-    """One that requests an hour is not awaited."""
+    """A server that requests an hour is not awaited."""
     wait = ServerWait(NEAR)
     assert bool(wait.reason(ServerLoading("x", wished))) is (pause is not None)
     assert pause is None or wait.look_every_s == pause

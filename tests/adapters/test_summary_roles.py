@@ -1,6 +1,6 @@
 """A summary on the wire, by its role, against servers with the providers' refusals.
 
-R-323, pipeline.md 5.6: a summary in the assistant's role, first of the history.
+R-323, pipeline.md 5.6: the history begins with a summary in the assistant's role.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TURN = (
 
 
 async def test_anthropic_gets_an_assistant_first_summary_as_a_user_message() -> None:
-    """R-323, 5.6: in `<history_summary>`, merged with the user's words; it cannot close its element."""
+    """R-323, 5.6: it is merged with the user's words in `<history_summary>`, which its text cannot close."""
     async with AnthropicServer([messages_reply("ok")], leading_assistant=False) as server, chat_with(server) as chat:
         chat.view = [PROMPT, SUMMARY, *TURN]
         outcome = await collect(chat.adapter, chat.request())
@@ -40,7 +40,7 @@ async def test_anthropic_gets_an_assistant_first_summary_as_a_user_message() -> 
 
 
 async def test_rules_before_it_leave_the_summary_to_the_assistant() -> None:
-    """5.6: the list then begins with the user anyway."""
+    """5.6: because of the rules, the list begins with the user."""
     rules = Message(id="r", role="user", content="RULES", tag="rules")
     async with AnthropicServer([messages_reply("ok")], leading_assistant=False) as server, chat_with(server) as chat:
         chat.view = [PROMPT, rules, SUMMARY, *TURN]
@@ -51,7 +51,7 @@ async def test_rules_before_it_leave_the_summary_to_the_assistant() -> None:
 
 
 async def test_chat_completions_accepts_it_unchanged(make_adapter: MakeAdapter) -> None:
-    """5.6: assistant-first is allowed."""
+    """5.6: a history that begins with the assistant is allowed."""
     async with ChatServer([chat_reply("ok")]) as server:
         outcome = await collect(make_adapter(server.url), request(PROMPT, SUMMARY, *TURN))
         sent = server.requests[0].json["messages"]

@@ -53,7 +53,7 @@ BLOCKS = {"responses": ["responses"], "anthropic": ["signed", "unsigned"]}
 
 @pytest.fixture(autouse=True, scope="module")
 def small_chunks() -> Iterator[None]:
-    """Fill a chunk with few messages, so that bodies have several."""
+    """Limit a chunk to a few messages, so that bodies have several chunks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(joined_pieces, "CHUNK_BYTES", 400)
         patch.setattr(conversation, "CHUNK_BYTES", 400)
@@ -67,7 +67,7 @@ def make(name: str) -> WireFormat:
 
 
 def request(messages: Sequence[Message], **fields: Any) -> ChatRequest:
-    """Return the request of a chat."""
+    """Return the request for a view."""
     return ChatRequest(
         **{
             "messages": (SYSTEM, *messages),
@@ -124,7 +124,7 @@ FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChec
 @FEW
 @given(history=histories(), data=st.data())
 def test_every_format_accepts_a_growing_mixed_history(name: str, history: History, data: st.DataObject) -> None:
-    """Identical bytes with and without the cache; also after an edit and our own summary."""
+    """The bytes are identical with and without the cache, even after an edit and our own summary."""
     cached = make(name)
     for length in history.boundaries:
         judge(name, cached, history, history.messages[:length], length)
@@ -148,7 +148,7 @@ def test_every_format_accepts_a_growing_mixed_history(name: str, history: Histor
 def test_a_provider_accepts_its_own_compaction_before_later_messages(
     name: str, history: History, data: st.DataObject
 ) -> None:
-    """R-537, R-539, R-540: for any replaced messages, and any provider of the later ones."""
+    """R-537, R-539, R-540: any messages may be replaced, and any provider may have written the later ones."""
     wire = WIRES[FORMATS[name]["kind"]]
     part = history.block(data.draw(st.sampled_from(BLOCKS[wire])))
     cut = data.draw(st.sampled_from(history.boundaries))

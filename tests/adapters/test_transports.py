@@ -68,7 +68,7 @@ def make(wire: Wire, url: str, transport: str, waits: list[float], **fields: Any
 
 
 async def exchange(wire: Wire, answers: tuple[Answers, ...], transport: str) -> tuple[Any, ...]:
-    """Return every observable result of one request: events, error, waits, bodies."""
+    """Return every observable result of one request: events, error, waits and bodies."""
     left, waits = list(answers), list[float]()
     server = wire.serve(lambda _: left.pop(0), 0)
     async with server:
@@ -86,7 +86,7 @@ async def exchange(wire: Wire, answers: tuple[Answers, ...], transport: str) -> 
 @pytest.mark.parametrize("name", ANSWERS)
 @pytest.mark.parametrize("wire", FORMATS)
 async def test_both_transports_yield_the_same(wire: Any, name: str) -> None:
-    """Events, errors with their words, retries and waits, and every byte of every body."""
+    """Events, error messages, retries, waits and every byte of every body are identical."""
     over_httpx2, through_sdk = [await exchange(WIRES[wire], ANSWERS[name], transport) for transport in TRANSPORTS]
     assert over_httpx2[-1], "nothing was sent"
     assert through_sdk == over_httpx2
@@ -105,7 +105,7 @@ async def leave(server: LoopbackServer, adapter: HttpAdapter) -> None:
 @pytest.mark.parametrize("silent_at", ["before the first byte", "in the text", None])
 @pytest.mark.parametrize("wire", FORMATS)
 async def test_cancelling_closes_the_connection_of_an_official_client(wire: Any, silent_at: Any) -> None:
-    """Before the head of the answer, before its first byte, and during its text; nothing is sent again."""
+    """The request is cancelled before the response head, before the first byte or during the text, and not resent."""
     given = Says(TEXT, silent_at=silent_at)
     server = WIRES[wire].serve(lambda _: given, 0)
     if silent_at is None:
@@ -136,7 +136,7 @@ async def test_the_limits_on_silence_are_the_same(silent_at: Any) -> None:
 
 @pytest.mark.parametrize("wire", FORMATS)
 async def test_a_closed_port_is_a_failed_connection(wire: Any) -> None:
-    """Retried as often as configured, and reported in our words."""
+    """The request is retried as often as configured, and the error has our wording."""
     waits: list[float] = []
     adapter = make(WIRES[wire], "http://127.0.0.1:9/v1", "sdk", waits, max_retries=2)
     outcome = await collect(adapter, ChatRequest(messages=(user(),), model=adapter.default_model))
@@ -185,7 +185,7 @@ asyncio.run(ask())
 
 
 def run_without(*arguments: str) -> list[str]:
-    """Return the output of a separate process about one request."""
+    """Return the output of a separate process that makes one request."""
     command = [sys.executable, "-c", WITHOUT, *arguments]
     root = Path(__file__).parents[2]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=root)
@@ -213,7 +213,7 @@ def test_a_missing_extra_is_one_sentence_with_its_remedy(kind: str) -> None:
     ],
 )
 def test_only_the_client_in_use_is_imported(kind: str, transport: str, imported: str) -> None:
-    """Not the other one, and no cloud library."""
+    """Neither the other client nor a cloud library is imported."""
     assert run_without("installed", kind, transport)[-1] == imported
 
 

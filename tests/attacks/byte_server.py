@@ -1,7 +1,7 @@
 """A server that sends malformed and oversized data: `python -m tests.attacks.byte_server` prints its port.
 
-The first request below an address `/ATTACK.FORMAT.ENCODING.NUMBER` gets the attack, later ones an honest answer. The
-server is a separate process, so that its memory and CPU time are not counted as those of the plugin.
+The first request below a URL path `/ATTACK.FORMAT.ENCODING.NUMBER` gets the attack, later ones an honest answer. The
+server is a separate process, so that its memory and CPU time do not count as the plugin's.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def bodies(attack: str, kind: str) -> Pieces:
 
 
 def encoded(pieces: Pieces, encoding: str) -> Pieces:
-    """Yield the pieces compressed."""
+    """Yield the pieces compressed with the given encoding."""
     if encoding in ("gzip", "deflate", "raw deflate"):
         bits = {"gzip": 31, "deflate": 15, "raw deflate": -15}[encoding]
         packer = zlib.compressobj(6, zlib.DEFLATED, bits)
@@ -184,7 +184,7 @@ CODINGS |= {"brotli": "br", "zstd": "zstd", "unknown": "a" * 9_000}
 
 
 class Server:
-    """Serves each connection in a thread."""
+    """A server that handles each connection in a thread."""
 
     def __init__(self) -> None:
         self._seen = set[str]()

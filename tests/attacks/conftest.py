@@ -1,4 +1,4 @@
-"""The table of `make attack`: each suite records how many attacks it tried and how many were held off."""
+"""The table printed by `make attack`: each suite records how many attacks it tried and how many were held off."""
 
 from __future__ import annotations
 

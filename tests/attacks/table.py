@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 KEY = "attack"
-"""The name of the test property that holds a row: [name, tried, held]."""
+"""The name of the test property that contains a row: [name, tried, held]."""
 
 
 def print_table(terminalreporter: pytest.TerminalReporter) -> None:

@@ -113,7 +113,10 @@ _MISLEADING = [
 
 @pytest.mark.parametrize("text", _MISLEADING)
 def test_misleading_characters_are_escaped(editor: Nvim, text: str, tally: Tally) -> None:
-    """Hosts, lookalikes and letters that change the direction are escaped; the rest of a line stays readable."""
+    """Lookalikes in host names and letters that change the writing direction are escaped.
+
+    The rest of a line stays readable.
+    """
     shown = _shown(editor, [text])[0]
     held = "<U+" in shown and not re.search("[\u0590-\u08ff]", shown)
     tally("approval texts: letters that mislead", tried=1, held=int(held))

@@ -1,4 +1,4 @@
-"""The audit log: it contains every run exactly once, and later changes of it are detected."""
+"""Tests that the audit log contains every run exactly once, and that later changes to it are detected."""
 
 from __future__ import annotations
 

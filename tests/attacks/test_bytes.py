@@ -49,7 +49,7 @@ from tests.unit.session.fakes import Bench, submit
 
 Case = TypeVar("Case")
 Outcome = tuple[str, str]
-"""The answer, and the sentence of the error."""
+"""The answer and the error message."""
 NUMBERS = itertools.count()
 FORMATS = ("chat", "messages", "responses")
 KINDS = {"chat": "openai_compatible", "messages": "anthropic", "responses": "openai_responses"}
@@ -111,7 +111,7 @@ def adapter(url: str, kind: str, **more: Any) -> HttpAdapter:
 
 @asynccontextmanager
 async def consumer(kind: str, url: str) -> AsyncIterator[Callable[[], Any]]:
-    """Return a function that asks once and returns the answer; it keeps its client for the next question."""
+    """Return a function that sends a request and returns the answer; it keeps its client for the next request."""
     match kind:
         case (
             "models" | "error" | "chat" | "messages" | "responses" | "whole chat" | "whole messages" | "whole responses"
@@ -170,7 +170,7 @@ async def asked(ask: Callable[[], Any]) -> Outcome:
 
 
 async def attacked(port: int, attack: str, kind: str, encoding: str, largest: list[int]) -> list[str]:
-    """Return the limits and answers that the attack broke."""
+    """Return a description of each limit or answer that the attack broke."""
     limit = ERROR_BODY.decoded_bytes if kind == "error" else MAX_EVENT_BYTES
     failures = []
     async with consumer(kind, address(port, attack, kind, encoding)) as ask:
@@ -234,7 +234,7 @@ async def test_bodies(port: int, largest: list[int], tally: Tally) -> None:
 
 
 async def test_the_text_before_a_limit_is_kept_and_the_chat_continues(tmp_path: Path, port: int) -> None:
-    """A reply with 40,000 tool calls: none runs, one sentence gives the reason, and the next message is answered."""
+    """Of a reply with 40,000 tool calls none runs, one sentence gives the reason, and the next message is answered."""
     made: Any = adapter(address(port, "40,000 calls", "chat", "plain"), "chat")
     bench = Bench(tmp_path, made)
     session = await bench.open()
@@ -265,7 +265,7 @@ async def test_an_honest_reply_of_many_tiny_deltas_arrives(port: int, monkeypatc
 
 
 async def test_a_head_that_drips_ends(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each byte of it is activity; the time limit is on the whole head."""
+    """Each byte counts as activity, but the time limit applies to the whole response head."""
     monkeypatch.setattr(client_module, "_SENDING_LIMIT_S", 0.1)
     url = address(port, "dripping head", "chat", "plain")
     made = adapter(url, "chat", idle_timeout_s=0.3, connect_timeout_s=0.3)
@@ -277,7 +277,7 @@ async def test_a_head_that_drips_ends(port: int, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_repeated_deltas_are_parsed_once(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each delta repeats id and name, after which the decoder checks whether the call is complete."""
+    """Each delta repeats the id and the name; the decoder does not parse the arguments again for each of them."""
     parsed = [0]
     judge = tool_deltas.is_json_object
 

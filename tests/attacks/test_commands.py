@@ -1,4 +1,4 @@
-"""No family of commands offered for "always" runs another program, writes a file or reads outside (3).
+"""No family of commands offered for "always" runs another program, writes a file or reads outside the workspace (3).
 
 The attacks are generated from classes, not examples: every option in the manual pages that runs a program, writes
 elsewhere or reads elsewhere, in every spelling of an option, for every family.
@@ -231,7 +231,7 @@ def _covered(name: str) -> Iterator[str]:
 
 
 def _contents(root: Path) -> dict[str, bytes]:
-    """Return all files except git's index, which caches file states."""
+    """Return all files except Git's index, which caches file states."""
     return {
         f"{folder}/{name}": Path(folder, name).read_bytes()
         for folder, _, names in os.walk(root)
@@ -305,7 +305,7 @@ def test_git_is_not_offered_in_folders_that_could_be_other_repositories(
     ],
 )  # fmt: skip
 def test_a_grant_ends_if_the_file_it_runs_has_changed(tmp_path: Path, command: str, file: str, tally: Tally) -> None:
-    """For a family and for an exact command; a new file counts, too."""
+    """The grant ends for a family and for an exact command; a new file counts as a change."""
     (tmp_path / "Makefile").write_text("include rules.mk\ntest:\n\ttrue\n")
     workspace = Workspace(tmp_path.resolve(), is_secret, walk_everything, {}, read_certainly)
     before = offer_for(command, tmp_path.resolve(), workspace)
@@ -324,7 +324,7 @@ def test_make_with_a_computed_include_is_not_offered(tmp_path: Path) -> None:
 
 
 def test_ordinary_commands_of_agents_are_offered(workspace: Workspace) -> None:
-    """Users switch off security that asks all the time."""
+    """Constant questions would make users switch security off."""
     lines = [
         "git status --short", "git diff HEAD~1 -- a.txt", "git log --oneline -5", "git show HEAD --stat", "git branch -a",
         "grep -rn 'def x' sub/c.py", "grep -n x a.txt | head -20", "rg -n 'a|b' sub/c.py", "ls -la sub", "cat a.txt b.py",
@@ -437,7 +437,7 @@ def test_commands_with_unreadable_includes_are_not_offered(tmp_path: Path, file:
 
 
 def test_no_word_of_an_option_is_the_name_of_a_kind() -> None:
-    """`kubectl get node` must not match any pytest node: then `kubectl get all,secret` would match too."""
+    """`kubectl get node` must not match the kind of pytest nodes, or `kubectl get all,secret` would match too."""
     mixed = ("number", "duration", "module", "revision", "path", "pathspec", "place", "packages")
     kinds = {
         kind

@@ -1,4 +1,4 @@
-"""Vim expands no text from a person, a model, a server or a folder: expansion may run a shell."""
+"""Vim must not expand text from a person, a model, a server or a folder, because expansion may run a shell."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ USERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("user", USERS)
 def test_an_existing_folder_keeps_its_mode(user: str, tmp_path: Path, tally: Tally) -> None:
-    """Also through a symlink; files created in it are private."""
+    """The mode is kept even through a symlink; files created in the folder are private."""
     held = tried = 0
     for number, mode in enumerate(MODES):
         for is_link in (False, True):

@@ -1,7 +1,7 @@
-"""Hostile repositories × every feature that uses git: no program of the repository runs.
+"""Hostile repositories × every feature that uses Git: no program from the repository runs.
 
-A planted program writes a canary file. Controls run plain git in the same repository to show that the canary works:
-each kind of attack names the git command that runs the program, or why the plugin never runs such a command.
+A planted program writes a canary file. Controls run plain Git in the same repository to show that the canary works:
+each kind of attack names the Git command that runs the program, or the reason why the plugin never runs it.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ ACTIONS: dict[str, Callable[[Path], object]] = {
 
 
 def attack(hostile: Hostile, folder: Path) -> list[str]:
-    """Do everything in a folder; return the actions that ran the program."""
+    """Perform every action in a folder; return the actions that ran the program."""
     ran = []
     for name, action in ACTIONS.items():
         with contextlib.suppress(InputError, OSError):
@@ -176,7 +176,10 @@ def attack(hostile: Hostile, folder: Path) -> list[str]:
 def test_no_key_of_the_configuration_runs_anything(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each key, in the repository's file and in an included one, × each action; all of them with ATTACKS=full."""
+    """Each key is tried with each action, in the repository's file and in an included file.
+
+    All keys with ATTACKS=full.
+    """
     monkeypatch.setattr("codecompanion.workspace.text_search._ripgrep", no_ripgrep)
     hostile = Hostile(tmp_path)
     config, clean = hostile.root / ".git" / "config", (hostile.root / ".git" / "config").read_text()
@@ -218,7 +221,7 @@ def no_ripgrep(*_: object) -> None:
 
 
 def question_of(control: tuple[str, ...]) -> dict[str, object]:
-    """Return the input of a control: `credential fill` reads a question."""
+    """Return the input for a control command; `credential fill` reads a question."""
     if control[0] == "credential":
         return {"input": b"protocol=https\nhost=host.invalid\n\n", "stdin": None}
     return {}
@@ -227,7 +230,10 @@ def question_of(control: tuple[str, ...]) -> dict[str, object]:
 def test_folders_that_look_like_repositories_and_pointers_run_nothing(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bare-like folder in a clone, `.git` files, nested repositories, submodules, hooks, a promisor, GIT_*."""
+    """A clone is safe even with a bare-like folder, `.git` files, nested repositories and submodules.
+
+    The same applies to hooks, a promisor and GIT_*.
+    """
     monkeypatch.setattr("codecompanion.workspace.text_search._ripgrep", no_ripgrep)
     hostile = Hostile(tmp_path)
     evil = entry("core.fsmonitor", str(hostile.program)) + entry("diff.external", str(hostile.program))
@@ -279,7 +285,7 @@ def test_folders_that_look_like_repositories_and_pointers_run_nothing(
 def test_libraries_and_programs_are_never_loaded_from_the_workspace(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`LD_LIBRARY_PATH=:/opt/lib` includes the working folder: a false libc there would keep git from starting."""
+    """`LD_LIBRARY_PATH=:/opt/lib` includes the working folder; a fake libc there does not keep Git from starting."""
     monkeypatch.setattr("codecompanion.workspace.text_search._ripgrep", no_ripgrep)
     hostile, path, failed = Hostile(tmp_path), os.environ["PATH"], list[str]()
     (hostile.root / "libc.so.6").write_text("not a library")
@@ -301,7 +307,7 @@ def test_libraries_and_programs_are_never_loaded_from_the_workspace(
 
 
 def test_no_part_of_the_configuration_hides_a_program(tmp_path: Path, tally: Tally) -> None:
-    """After a megabyte, after hundreds of includes, in submodules of any name, and in values of known keys."""
+    """A program is found after a megabyte, after hundreds of includes, in any submodule and in values of known keys."""
     evil, places = entry("core.fsmonitor", "/evil"), dict[str, Path]()
 
     def repository(name: str) -> Path:
@@ -400,7 +406,7 @@ def test_ordinary_settings_of_a_repository_name_no_program(line: str) -> None:
 
 
 def test_a_large_file_is_not_loaded_into_memory(tmp_path: Path) -> None:
-    """A pack of a few kilobytes may contain a text of a gigabyte; its diff would take git three gigabytes of memory."""
+    """A pack of a few kilobytes may contain a gigabyte of text, whose diff would take Git three gigabytes of memory."""
     git(tmp_path, "init", "-q")
     (tmp_path / "large.txt").write_bytes(b"a line of text\n" * 1_500_000)
     git(tmp_path, "add", ".")

@@ -1,7 +1,7 @@
-"""Every change of a file that a program runs or an agent follows asks, whatever was granted (4).
+"""Every change of a file that a program runs or an agent follows asks for approval, whatever was granted (4).
 
-The names come from the documentation of the tools (`guarded_files.toml` cites it); the spellings from variants of a
-name in file systems and models; the rest from first lines that programs recognize.
+The names come from the documentation of the tools (cited in `guarded_files.toml`); the spellings from the variants of a
+name that file systems and models produce; the rest from first lines that programs recognize.
 """
 
 # ruff: noqa: E501 - tables of attacks are read across
@@ -62,14 +62,14 @@ _FOUND_OUTSIDE = (
 
 
 def test_names_from_a_list_that_knew_no_patterns_are_guarded(tally: Tally) -> None:
-    """The list was written from memory for 120 tools; these of its 669 names had been missed."""
+    """Of the 669 names in a list written from memory for 120 tools, these had been missed."""
     passed = [name for name in _FOUND_OUTSIDE if not why_it_runs_code((name,), ROOT)]
     tally("guarded files: names found outside", tried=len(_FOUND_OUTSIDE), held=len(_FOUND_OUTSIDE) - len(passed))
     assert not passed
 
 
 def test_nothing_that_was_granted_covers_a_guarded_file(tally: Tally) -> None:
-    """Neither "always" for the tool, nor YOLO, nor a tool that otherwise never asks."""
+    """Neither "always" for the tool, nor YOLO, nor a tool that never asks otherwise covers it."""
     tried = held = 0
     for name in random.Random(21).sample(_names(), min(len(_names()), amount(100, full=10_000))):
         for tool in _TOOLS:

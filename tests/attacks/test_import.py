@@ -1,4 +1,4 @@
-"""`import` of a foreign session with values of any JSON type: one sentence, never a crash."""
+"""The `import` of foreign sessions with values of any JSON type: the result is one error sentence, never a crash."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def exchanged(value: Any, place: tuple[Any, ...], odd: Any) -> Any:
 
 
 def outcome(origin: str, raw: bytes, skipped: list[str] | None) -> str:
-    """Return the result of the import: "" if it succeeded, or reported the file in one sentence."""
+    """Return the failure of an import: "" if it succeeded, or reported the file in one sentence."""
     try:
         messages = READERS[origin](raw, "f", skipped)
         read_objects(messages, "f")
@@ -130,7 +130,7 @@ def test_any_value_of_any_type_is_read_or_named(tally: Tally) -> None:
 
 
 def test_a_tag_that_is_not_text_is_reported_and_the_message_kept() -> None:
-    """This crashed: "unhashable type: 'list'"."""
+    """Such a tag once crashed the import: "unhashable type: 'list'"."""
     raw = json.dumps({"messages": [{"role": "user", "content": "hello", "opts": {"tag": []}}]}).encode()
     skipped: list[str] = []
     assert READERS["codecompanion"](raw, "f", skipped) == [{"role": "user", "content": "hello"}]

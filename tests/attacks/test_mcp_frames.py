@@ -1,4 +1,4 @@
-"""Mutated or truncated frames of an MCP server: an answer or one sentence, never a crash."""
+"""Mutated or truncated frames from an MCP server: the result is an answer or one error sentence, never a crash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AT_ONCE = 8
 
 
 async def outcome(seed: int) -> str:
-    """Talk to a server that mutates four of ten frames; return the error of the plugin, "" for none."""
+    """Talk to a server that mutates four of ten frames; return the plugin's failure, or "" if there was none."""
     one = connection(spec(start_timeout_s=START_S), Listener(), MUTATE=str(seed))
     try:
         await one.open()

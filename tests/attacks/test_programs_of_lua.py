@@ -1,4 +1,4 @@
-"""Neovim starts no program from a folder of the workspace, and none with the workspace as its folder."""
+"""Neovim starts no program from a workspace folder, and no program with the workspace as its working directory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ NAMES = ("uv", "python3", "python3.13", "python3.12", "python3.11", "python", "w
 @pytest.mark.skipif(find_nvim() is None, reason="there is no Neovim here")
 @pytest.mark.parametrize("is_mine", [False, True])
 def test_no_program_of_the_workspace_runs(tmp_path: Path, tally: Tally, is_mine: bool) -> None:
-    """The first use installs packages; `/paste` reads the clipboard. The user's own programs are in other folders."""
+    """The first use installs packages and `/paste` reads the clipboard.
+
+    Only the user's own programs, elsewhere, run.
+    """
     work, mine, canary, where = tmp_path / "work", tmp_path / "mine", tmp_path / "canary", tmp_path / "where"
     for folder in (work, work / "bin", work / ".venv/bin", mine):
         folder.mkdir(parents=True, exist_ok=True)

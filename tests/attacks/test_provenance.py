@@ -1,4 +1,4 @@
-"""Text from outside steers an obedient model: the actions it wants ask, and the question names the text.
+"""Outside text tries to steer an obedient model: actions it wants ask for approval, and the question names the text.
 
 Every way for such text into a context × every action it could want × every grant under which the action would not ask.
 """
@@ -355,7 +355,7 @@ async def test_a_rejected_call_brings_no_text_of_an_untrusted_folder(tmp_path) -
 
 
 async def test_narrowing_ends_with_the_text_but_not_within_the_turn(tmp_path) -> None:
-    """Text read in a turn influences it until the end, even after a policy has cleared the result."""
+    """Text read in a turn influences the turn until its end, even after a policy has cleared the result."""
     scene = Scene(tmp_path)
     await scene.open()
     await page(scene)
@@ -372,7 +372,7 @@ async def test_narrowing_ends_with_the_text_but_not_within_the_turn(tmp_path) ->
 async def test_trusting_the_folder_offers_always_in_the_open_question_unless_other_text_narrows(
     tmp_path, tally, has_page
 ) -> None:
-    """The question is shown again at once; text of a page keeps it, and those of the rest of the turn, narrowed."""
+    """The question is shown again at once; text from a page keeps it and the other questions of the turn narrowed."""
     scene = Scene(tmp_path, trusted=False)
     (tmp_path / "readme.md").write_text(INJECTION)
     await scene.open()
@@ -553,7 +553,7 @@ ORDINARY = [
     ids=["trusted folder", "trusted folder and a page", "untrusted folder"],
 )
 async def test_an_ordinary_session_asks_no_more_than_this(tmp_path, trusted, has_page, questions) -> None:
-    """In a trusted folder narrowing adds no question; without "always" each edit and command asks."""
+    """In a trusted folder narrowing adds no question; without "always" each edit and command asks for approval."""
     (tmp_path / "a.py").write_text("x = 1\n")
     script = [calls((f"c{number}", name, json.dumps(given))) for number, (name, given) in enumerate(ORDINARY)]
     bench = Bench(tmp_path, ScriptedAdapter("s", [*script, says("done")]), tools={"yolo": False})

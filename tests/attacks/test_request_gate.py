@@ -1,4 +1,4 @@
-"""Broken request bodies of every wire format: the gate rejects them before sending, and no valid one."""
+"""Broken request bodies in every wire format: the gate rejects them before sending, and accepts every valid one."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ WIRES: dict[str, type[OpenAIChat] | type[OpenAIResponses] | type[AnthropicMessag
     "messages": AnthropicMessages,
 }
 LEDGER_ONLY = "without its required following item"
-"""Only the provider knows which of its items followed a reasoning item."""
+"""Part of a refusal that needs the provider's ledger: only it knows which item followed a reasoning item."""
 MEMORY_ONLY = "blocks in the latest assistant message cannot be modified"
-"""Only the provider knows which of its adjacent messages were one reply."""
+"""Part of a refusal that needs the provider's memory: only it knows which adjacent messages were one reply."""
 ONCE_RECORDED = "content': empty string"
-"""The fake rejects an empty text of the model; the real endpoint was recorded accepting it."""
+"""Part of a refusal by the fake for an empty text from the model, which the real endpoint was recorded accepting."""
 
 
 def wire_of(
@@ -85,7 +85,7 @@ async def messages_bodies() -> list[tuple[str, dict[str, Any]]]:
 
 
 def why_refused(server: AnthropicServer, body: dict[str, Any]) -> str:
-    """Return why the fake would reject the body, "" if it accepts it."""
+    """Return why the fake would reject the body, or "" if it accepts it."""
     try:
         check_request(server._rules, server._memory, body, anthropic.BETAS)
     except Refused as refused:
@@ -94,7 +94,7 @@ def why_refused(server: AnthropicServer, body: dict[str, Any]) -> str:
 
 
 def is_of_provider(name: str, body: dict[str, Any], mutant: dict[str, Any]) -> bool:
-    """Return whether only the provider can judge the mutation: in its own blocks, or of a kind that it may invent."""
+    """Return whether only the provider can judge a mutation: in its own blocks or a kind of block it may introduce."""
     if name.startswith("unknown kind"):
         number, _, _ = name.removeprefix("unknown kind ").partition(".")
         return bool(body["messages"][int(number)]["role"] == "assistant")
@@ -122,7 +122,7 @@ async def test_a_body_that_a_provider_would_reject_is_never_sent(tally: Tally) -
 
 @pytest.mark.skipif(not RECORDED.is_file(), reason=f"{RECORDED} is not on this machine")
 def test_no_recorded_request_is_refused() -> None:
-    """Including those of compatible endpoints, with their own arguments and tools."""
+    """This includes requests to compatible endpoints, with their own arguments and tools."""
     judged = 0
     for line in RECORDED.read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)
@@ -158,7 +158,7 @@ class Broken(OpenAIChat):
 
 
 async def test_a_refused_body_never_reaches_the_network() -> None:
-    """One sentence that names the message and the call; nothing is sent."""
+    """The error is one sentence that names the message and the call."""
     async with ChatServer() as server:
         settings = AdapterSettings(name="t", kind="openai", base_url=server.url, model="m")
         adapter = HttpAdapter(settings, Broken(settings, lambda _: b""), read_key=lambda _: "k")

@@ -1,4 +1,4 @@
-"""Commands that try to leave the sandbox, in every kind that this machine supports.
+"""Commands that try to leave the sandbox, for every kind of sandbox that this machine supports.
 
 `escape_tries.py` contains the attempts; this module builds their target: a home folder with keys, an editor with a
 secret in its environment, sockets and a repository. The same attempts run without a sandbox, where they must succeed.
@@ -50,7 +50,7 @@ KEYS = (
 
 
 class World:
-    """The targets of a command, with canaries in them."""
+    """The folders that a command attacks, with canaries in them."""
 
     def __init__(self, folder: Path, closing: contextlib.ExitStack) -> None:
         self.folder, self.closing = folder, closing
@@ -268,9 +268,9 @@ async def test_no_attempt_leaves_the_sandbox(world: World, kind: Kind, tally: Ta
 async def test_the_sandbox_launcher_loads_no_library_of_the_workspace(
     world: World, kind: Kind, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`LD_LIBRARY_PATH=:/opt/lib`: a false libc there would keep bubblewrap and the launcher from starting.
+    """`LD_LIBRARY_PATH=:/opt/lib`: a fake libc there does not keep bubblewrap and the launcher from starting.
 
-    The command gets the variable unchanged: with the false libc `sh` cannot start, without it `sh` prints the variable.
+    The command gets the variable unchanged: with the fake libc `sh` cannot start, without it `sh` prints the variable.
     """
     paths = (":/opt/lib", "/opt/lib:", ".", "lib", str(world.workspace / "lib"))
     held = 0
@@ -290,7 +290,7 @@ async def test_the_sandbox_launcher_loads_no_library_of_the_workspace(
 
 
 async def test_the_attempts_succeed_without_a_sandbox(world: World) -> None:
-    """Every attempt that this user's rights allow succeeds without a sandbox."""
+    """Every attempt that this user's permissions allow succeeds."""
     command = world.tries("control").split()
     done = await asyncio.to_thread(
         subprocess.run, command, cwd=world.workspace, capture_output=True, text=True, env=world.environment
@@ -526,7 +526,7 @@ async def test_no_command_prepares_what_the_next_one_reads(world: World, kind: K
 
 @pytest.mark.slow("many commands in every sandbox")
 async def test_submodules_keep_their_hooks_and_configuration(world: World, kind: Kind, tally: Tally) -> None:
-    """Whatever their names are, and even if folders above them are moved."""
+    """They are protected whatever their names are, even if folders above them are moved."""
     if kind == "landlock":
         pytest.skip("it cannot make a part of the workspace read-only, and reports that")
     git, names = world.workspace / ".git", ("one", "libs/foo", "one/modules/in/side")

@@ -57,7 +57,7 @@ FILES = {
 
 
 def held(shape: Shape) -> bool:
-    """Return whether the value is never sent unasked: the file is withheld by name, or the value by its text."""
+    """Return whether the value is never sent unasked: the file is withheld by name, or the value by its format."""
     text, why = without_secrets(shape.text, shape.path)
     return is_secret(shape.path) or bool(why) or not any(value in text for value in shape.values)
 
@@ -95,7 +95,7 @@ def test_ordinary_files_are_read_unasked(tally: Tally) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A repository with one commit and, uncommitted, the canary in program text, data and prose."""
+    """Return a repository with one commit and the uncommitted canary in program text, data and prose."""
     root = tmp_path / "project"
     for name in FILES:
         (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A chat history deleted, truncated, replaced or with flipped bits: every loss is reported or repaired.
+"""A chat history that is deleted, truncated, replaced or has flipped bits: every loss is reported or repaired.
 
 Each attack damages a copy of a data folder, then acts as the user would: list the chats, open one, resume each. A loss
 is silent if a text differs from the original and nothing reports it; none may be silent.
@@ -52,7 +52,7 @@ def texts_of(session: Any) -> list[str]:
 
 
 async def talk(folder: Path, chats: tuple[str, ...], words: str, *, ends_well: bool = True) -> Texts:
-    """Write messages in some chats of a data folder; `ends_well` false: the host is killed."""
+    """Write messages in some chats of a data folder; if `ends_well` is false, the host is killed."""
     live = folder if ends_well else folder.with_name(f"{folder.name}-live")
     store = open_store(live / "data")
     replies = [says(f"{words} answer {n} " + "lorem ipsum " * 250) for n in range(TURNS * len(chats))]
@@ -106,7 +106,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, T
 
 
 async def silent_losses(folder: Path, truth: Texts, exact: list[bool]) -> list[str]:
-    """Act as the user would; return the unreported errors. `exact`: whether each chat was restored exactly."""
+    """Act as the user would; return the unreported errors. `exact`: whether each chat must be restored exactly."""
     said: list[str] = []
     store: Store | None = None
     try:
@@ -223,7 +223,7 @@ def flip_marks(folder: Path, rng: random.Random, other: Path) -> None:
 
 
 def flip_checkpoints(folder: Path, rng: random.Random, other: Path) -> None:
-    """The database is deleted too, so that the checkpoints are needed."""
+    """Delete the database, so that the checkpoints are needed, and flip bits in them."""
     remove_all(folder, rng, other)
     files = [path for path in sorted((folder / "state").rglob("*")) if path.is_file()]
     for path in rng.sample(files, min(3, len(files))):
@@ -283,7 +283,7 @@ def link_to_another(folder: Path, rng: random.Random, other: Path) -> None:
 
 
 def lost_row(folder: Path, rng: random.Random, other: Path) -> None:
-    """A row of the log, or of the list, deleted by another program."""
+    """Delete a row of the log or of the chat list, as another program might."""
     with contextlib.closing(sqlite3.connect(database(folder), isolation_level=None)) as connection:
         ids = [row[0] for row in connection.execute("SELECT id FROM events WHERE type = 'message_added'")]
         if ids and rng.random() < 0.7:
@@ -293,13 +293,13 @@ def lost_row(folder: Path, rng: random.Random, other: Path) -> None:
 
 
 def no_evidence(folder: Path, rng: random.Random, other: Path) -> None:
-    """Emptied, without checkpoints: only the list of marks shows that there was a history."""
+    """Empty the history and remove its checkpoints: only the list of marks shows that there was a history."""
     empty(folder, rng, other)
     shutil.rmtree(folder / "state")
 
 
 def alike_tables(folder: Path, rng: random.Random, other: Path) -> None:
-    """Another program's database with tables of the same names: a calendar has `events`."""
+    """Replace the database with another program's that has tables of the same names: a calendar has `events`."""
     remove_all(folder, rng, other)
     with contextlib.closing(sqlite3.connect(database(folder))) as connection:
         connection.execute(f"CREATE TABLE {rng.choice(['events', 'chats'])}(id INTEGER, day TEXT)")
@@ -308,7 +308,7 @@ def alike_tables(folder: Path, rng: random.Random, other: Path) -> None:
 
 
 def from_a_dump(folder: Path, rng: random.Random, other: Path) -> None:
-    """Written again by `sqlite3 .dump`: no version, no mark, perhaps not every row."""
+    """Recreate the database from `sqlite3 .dump`: without version and mark, and perhaps without some rows."""
     with contextlib.closing(sqlite3.connect(database(folder))) as connection:
         lines = [line for line in connection.iterdump() if rng.random() < 0.95 or "INSERT" not in line]
     remove(folder, rng, other)

@@ -67,7 +67,7 @@ async def test_two_neovims_bring_back_an_emptied_history_once(tmp_path: Path, ta
 
 
 async def test_a_clock_that_jumps_causes_no_loss_and_no_false_alarm(tmp_path: Path, tally: Tally) -> None:
-    """Backwards and forwards by a year between turns: no false alarm, the order is kept, the chat can be restored."""
+    """If it jumps by a year in either direction between turns, the order is kept and the chat can be restored."""
     tried = held = 0
     for seed in range(amount(4, full=60)):
         rng, folder = random.Random(seed), tmp_path / str(seed)

@@ -1,4 +1,4 @@
-"""The table of attacks sums up the rows of the suites."""
+"""Tests that the table of attacks sums up the rows of the suites."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ RUNS = frozenset({"mcp"})
 
 
 def text_of(kind: str, more: str = "") -> str:
-    """Return the text of a file of a kind; its canary shows when it is loaded."""
+    """Return the text for a file of this kind; its canary shows whether the file was loaded."""
     mark = f"{CANARY} {more}"
     if kind == "mcp":
         command = {"command": sys.executable, "args": ["-c", f"'{mark}'"]}
@@ -121,7 +121,7 @@ class World:
         return frozenset(found)
 
     async def decide(self, root: Path, **decision: Any) -> str:
-        """Decide like a user of the command."""
+        """Make a decision as a user of the command would."""
         return str(await decide_trust(self.services(root).services, ChangeTrust(**decision), {}))
 
     async def page(self, root: Path) -> dict[str, Any]:
@@ -136,20 +136,20 @@ ATTACKS: dict[str, Attack] = {}
 
 
 def attack(function: Attack) -> Attack:
-    """Register an attack: it prepares a folder and returns it with the kinds that may be loaded there."""
+    """Register an attack: a function that prepares a folder and returns it with the kinds of files loadable there."""
     ATTACKS[function.__name__] = function
     return function
 
 
 @attack
 async def first_visit(world: World) -> tuple[Path, frozenset[str]]:
-    """The user has not decided."""
+    """Visit a folder for which the user has not decided."""
     return repository(world.work / "repo"), NOTHING
 
 
 @attack
 async def trusted(world: World) -> tuple[Path, frozenset[str]]:
-    """The whole folder is trusted."""
+    """Trust the whole folder."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     return repo, KINDS
@@ -157,7 +157,7 @@ async def trusted(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def revoked(world: World) -> tuple[Path, frozenset[str]]:
-    """Trust in the folder is revoked."""
+    """Trust a folder, then revoke the decision."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     await world.decide(repo, what="revoke")
@@ -166,7 +166,7 @@ async def revoked(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def changed_after_folder_trust(world: World) -> tuple[Path, frozenset[str]]:
-    """Instructions may change in a trusted folder; files that start programs may not."""
+    """Change the files of a trusted folder: instructions may change, files that start programs may not."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     plant(repo, more="changed")
@@ -175,7 +175,7 @@ async def changed_after_folder_trust(world: World) -> tuple[Path, frozenset[str]
 
 @attack
 async def appears_after_folder_trust(world: World) -> tuple[Path, frozenset[str]]:
-    """A server file that appeared after the folder was trusted."""
+    """Add a server file after the folder was trusted."""
     repo = repository(world.work / "repo")
     (repo / ".mcp.json").unlink()
     await world.decide(repo, what="folder")
@@ -185,7 +185,7 @@ async def appears_after_folder_trust(world: World) -> tuple[Path, frozenset[str]
 
 @attack
 async def one_file_trusted(world: World) -> tuple[Path, frozenset[str]]:
-    """Only that file."""
+    """Trust a single file."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="files", path="AGENTS.md")
     return repo, frozenset({"rules"})
@@ -193,7 +193,7 @@ async def one_file_trusted(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def changed_after_file_trust(world: World) -> tuple[Path, frozenset[str]]:
-    """The file is one byte longer."""
+    """Append one byte to each trusted file."""
     repo = repository(world.work / "repo")
     for place in PLACES.values():
         await world.decide(repo, what="files", path=place)
@@ -203,7 +203,7 @@ async def changed_after_file_trust(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def exchanged_between_page_and_key(world: World) -> tuple[Path, frozenset[str]]:
-    """The content shown is trusted, not the current one."""
+    """Replace the files after they were shown: only the content that was shown is trusted."""
     repo = repository(world.work / "repo")
     shown = await world.page(repo)
     plant(repo, more="exchanged")
@@ -214,7 +214,7 @@ async def exchanged_between_page_and_key(world: World) -> tuple[Path, frozenset[
 
 @attack
 async def servers_exchanged_between_page_and_key(world: World) -> tuple[Path, frozenset[str]]:
-    """The folder is trusted with the servers that were shown."""
+    """Replace the servers after they were shown: the folder is trusted only with the servers that were shown."""
     repo = repository(world.work / "repo")
     shown = await world.page(repo)
     plant(repo, RUNS, more="exchanged")
@@ -225,7 +225,7 @@ async def servers_exchanged_between_page_and_key(world: World) -> tuple[Path, fr
 
 @attack
 async def folder_exchanged_between_page_and_key(world: World) -> tuple[Path, frozenset[str]]:
-    """Another folder has taken the path by then."""
+    """Replace the folder at the path after it was shown."""
     repo = world.work / "repo"
     (repo / ".git").mkdir(parents=True)
     shown = await world.page(repo)
@@ -267,7 +267,7 @@ SCRIPTS: dict[str, tuple[list[str], str, dict[str, Any]]] = {
 @pytest.mark.parametrize("form", SCRIPTS)
 @pytest.mark.parametrize("what", ["folder", "files"])
 async def test_scripts_of_a_server_are_trusted_with_it(form: str, what: str, tmp_path: Path, tally: Any) -> None:
-    """A rewritten, removed or redirected script waits again; when trusted again, it runs again."""
+    """A rewritten, removed or redirected script needs trust again; when trusted again, it runs again."""
     world, held = World(tmp_path), 0
     repo = world.work / "repo"
     (repo / ".git").mkdir(parents=True)
@@ -317,7 +317,7 @@ async def test_a_script_is_shown_and_a_database_does_not_ask_again(tmp_path: Pat
 
 @attack
 async def links_out(world: World) -> tuple[Path, frozenset[str]]:
-    """The files of a trusted folder are symlinks to the user's files elsewhere, below home."""
+    """Make the files of a trusted folder symlinks to the user's files elsewhere, below home."""
     elsewhere, repo = world.work / "elsewhere", world.work / "repo"
     plant(elsewhere)
     (repo / ".git").mkdir(parents=True)
@@ -330,7 +330,7 @@ async def links_out(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def links_into_a_trusted_folder(world: World) -> tuple[Path, frozenset[str]]:
-    """A hostile folder links to files that are trusted in another one."""
+    """Link from a hostile folder to files that are trusted in another one."""
     theirs, evil = repository(world.work / "theirs"), world.work / "evil"
     await world.decide(theirs, what="folder")
     for place in PLACES.values():
@@ -342,7 +342,7 @@ async def links_into_a_trusted_folder(world: World) -> tuple[Path, frozenset[str
 
 @attack
 async def trusted_file_becomes_a_link(world: World) -> tuple[Path, frozenset[str]]:
-    """The trusted file is now a symlink out of the folder."""
+    """Replace a trusted file with a symlink out of the folder."""
     repo, elsewhere = repository(world.work / "repo"), world.work / "elsewhere"
     plant(elsewhere, more="private")
     await world.decide(repo, what="folder")
@@ -354,7 +354,7 @@ async def trusted_file_becomes_a_link(world: World) -> tuple[Path, frozenset[str
 
 @attack
 async def reached_by_a_link(world: World) -> tuple[Path, frozenset[str]]:
-    """The folder has a second name; the real path counts."""
+    """Reach a folder by a second name; the real path counts."""
     repo = repository(world.work / "repo")
     (world.work / "link").symlink_to(repo)
     await world.decide(repo, what="folder")
@@ -363,7 +363,7 @@ async def reached_by_a_link(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def a_link_is_trusted_and_led_elsewhere(world: World) -> tuple[Path, frozenset[str]]:
-    """Trust applies to the folder that the symlink pointed to."""
+    """Redirect a trusted symlink: trust applies to the folder that it pointed to."""
     repo, evil = repository(world.work / "repo"), repository(world.work / "evil")
     link = world.work / "link"
     link.symlink_to(repo)
@@ -375,7 +375,7 @@ async def a_link_is_trusted_and_led_elsewhere(world: World) -> tuple[Path, froze
 
 @attack
 async def dots_in_the_path(world: World) -> tuple[Path, frozenset[str]]:
-    """`trusted/../evil` is not below `trusted`."""
+    """Use a path with dots: `trusted/../evil` is not below `trusted`."""
     repo, evil = repository(world.work / "repo"), repository(world.work / "evil")
     await world.decide(repo, what="folder")
     return repo / ".." / evil.name, NOTHING
@@ -383,7 +383,7 @@ async def dots_in_the_path(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def a_name_that_begins_alike(world: World) -> tuple[Path, frozenset[str]]:
-    """`repo-evil` is not `repo`."""
+    """Use a name with the same beginning: `repo-evil` is not `repo`."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     return repository(world.work / "repo-evil"), NOTHING
@@ -391,7 +391,7 @@ async def a_name_that_begins_alike(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def a_repository_inside(world: World) -> tuple[Path, frozenset[str]]:
-    """A clone in a trusted repository is a separate folder."""
+    """Clone a repository into a trusted one; it is a separate folder."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     return repository(repo / "vendor" / "child"), NOTHING
@@ -399,7 +399,7 @@ async def a_repository_inside(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def a_submodule_inside(world: World) -> tuple[Path, frozenset[str]]:
-    """Its `.git` is a file."""
+    """Add a submodule, whose `.git` is a file."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     child = repo / "vendor" / "child"
@@ -410,7 +410,7 @@ async def a_submodule_inside(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def unpacked_below_a_trusted_folder(world: World) -> tuple[Path, frozenset[str]]:
-    """The trust of a folder that is not a repository does not cover archives unpacked in it."""
+    """Unpack an archive below a trusted folder that is not a repository; the trust does not cover it."""
     plant(world.work)
     await world.decide(world.work, what="folder")
     plant(world.work / "unpacked")
@@ -419,7 +419,7 @@ async def unpacked_below_a_trusted_folder(world: World) -> tuple[Path, frozenset
 
 @attack
 async def a_parent_brings_it(world: World) -> tuple[Path, frozenset[str]]:
-    """The files are in the parent folder, and the workspace links to them."""
+    """Link from a trusted workspace to files in its parent folder."""
     plant(world.work)
     root = world.work / "root"
     (root / ".git").mkdir(parents=True)
@@ -432,7 +432,7 @@ async def a_parent_brings_it(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def renamed(world: World) -> tuple[Path, frozenset[str]]:
-    """A trusted folder is renamed."""
+    """Rename a trusted folder."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     return repo.rename(world.work / "renamed"), NOTHING
@@ -440,7 +440,7 @@ async def renamed(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def moved_to_a_trusted_path(world: World) -> tuple[Path, frozenset[str]]:
-    """Another folder at the path of a trusted one."""
+    """Move another folder to the path of a trusted one."""
     repo, evil = repository(world.work / "repo"), repository(world.work / "evil")
     await world.decide(repo, what="folder")
     repo.rename(world.work / "gone")
@@ -450,7 +450,7 @@ async def moved_to_a_trusted_path(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def other_letters(world: World) -> tuple[Path, frozenset[str]]:
-    """Names in different case are different folders and files."""
+    """Use names in a different case: they are different folders and files."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     upper = world.work / "REPO"
@@ -464,7 +464,7 @@ async def other_letters(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def dotfiles_at_home(world: World) -> tuple[Path, frozenset[str]]:
-    """A trusted repository at home does not cover archives unpacked below it."""
+    """Unpack an archive below a home folder that is a trusted repository; the trust does not cover it."""
     (Path.home() / ".git").mkdir(parents=True)
     await world.decide(Path.home(), what="folder")
     unpacked = Path.home() / "downloads" / "x"
@@ -474,7 +474,7 @@ async def dotfiles_at_home(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def the_folder_brings_the_decisions(world: World) -> tuple[Path, frozenset[str]]:
-    """A `trust.json` in the folder, wherever a loader might look."""
+    """Put a `trust.json` into the folder, wherever a loader might look."""
     repo = repository(world.work / "repo")
     forged = {"folders": [{"path": str(repo)}], "files": []}
     for place in ("trust.json", ".codecompanion/trust.json", "data/trust.json", ".git/trust.json"):
@@ -485,7 +485,7 @@ async def the_folder_brings_the_decisions(world: World) -> tuple[Path, frozenset
 
 @attack
 async def neovim_denies_it(world: World) -> tuple[Path, frozenset[str]]:
-    """Neovim's `:trust` denies a file of a trusted folder."""
+    """Deny a file of a trusted folder with Neovim's `:trust`."""
     repo = repository(world.work / "repo")
     await world.decide(repo, what="folder")
     world.neovim.write_text(f"! {repo / 'AGENTS.md'}\n! {repo / '.mcp.json'}\n")
@@ -494,7 +494,7 @@ async def neovim_denies_it(world: World) -> tuple[Path, frozenset[str]]:
 
 @attack
 async def neovim_trusts_one(world: World) -> tuple[Path, frozenset[str]]:
-    """Neovim's `:trust` allows one file with this content, and another one with an outdated content."""
+    """Allow one file with its current content and another with outdated content by Neovim's `:trust`."""
     repo = repository(world.work / "repo")
     one, other = repo / "AGENTS.md", repo / ".mcp.json"
     hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (one, other)]
@@ -507,7 +507,7 @@ async def neovim_trusts_one(world: World) -> tuple[Path, frozenset[str]]:
 async def test_exactly_what_is_trusted_is_loaded(
     name: str, tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every attack with a file of every kind."""
+    """Every attack is tried with a file of every kind."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world = World(tmp_path)
     root, allowed = await ATTACKS[name](world)
@@ -520,7 +520,10 @@ async def test_exactly_what_is_trusted_is_loaded(
 async def test_a_damaged_file_of_decisions_trusts_nothing(
     damage: bytes, tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Truncated, emptied, partly forged: nothing is trusted, this is reported, and the user can decide again."""
+    """If the file is truncated, emptied or partly forged, nothing is trusted.
+
+    This is reported, and the user can decide again.
+    """
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world = World(tmp_path)
     repo = repository(world.work / "repo")
@@ -541,7 +544,7 @@ async def test_a_damaged_file_of_decisions_trusts_nothing(
 async def test_folders_of_the_configuration(
     pattern: str, allowed: frozenset[str], tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pattern trusts the folders it matches, but servers only in their state at first sight."""
+    """A configured pattern trusts the folders it matches, but servers only in the state that was seen first."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world = World(tmp_path)
     repo = repository(world.work / "repo")
@@ -559,7 +562,10 @@ async def test_folders_of_the_configuration(
 async def test_a_running_chat_gets_and_loses_what_is_decided(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line names the waiting files without a question; the next request has only trusted files, then none."""
+    """One line names the waiting files, without a question.
+
+    A trusted folder's files are sent until the trust is revoked.
+    """
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world = World(tmp_path)
     repo = repository(world.work / "repo")
@@ -646,7 +652,7 @@ UNSEEN_BY_THE_COMMAND = {
 async def test_files_written_by_a_command_wait_wherever_they_are_read(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    """In another Neovim: while the command runs, after a `kill -9` of its host, in a folder below."""
+    """The files wait in another Neovim while the command runs, after a `kill -9` of its host, and in a subfolder."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     command, below = UNSEEN_BY_THE_COMMAND[way]
     world = World(tmp_path)
@@ -660,7 +666,7 @@ async def test_files_written_by_a_command_wait_wherever_they_are_read(
     if "live" in way:
 
         async def killed(*_: object) -> None:
-            """End nothing: the host is gone."""
+            """Do nothing when closed: the host was killed."""
 
         monkeypatch.setattr(Trust, "command_ended", killed)
         monkeypatch.setattr(Trust, "note_commands", killed)
@@ -680,7 +686,7 @@ async def test_files_written_by_a_command_wait_wherever_they_are_read(
 
 
 async def test_a_folder_is_trusted_as_the_page_showed_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command may write between the page and the key; the key would cover content that the user has not seen."""
+    """If a command writes files after the page was shown, the decision does not cover content the user has not seen."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world = World(tmp_path)
     repo = world.work / "repo"
@@ -737,7 +743,10 @@ async def test_ordinary_changes_of_a_trusted_folder_wait_for_nothing(
 async def test_git_settings_that_name_programs_wait_and_changes_of_them_wait_again(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are listed with the programs they start; in a folder of `trust.folders` only later ones wait."""
+    """They are listed with the programs they start.
+
+    In a folder from `trust.folders`, only settings added later wait.
+    """
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     world, held = World(tmp_path), 0
     repo = repository(world.work / "repo")
@@ -765,7 +774,7 @@ async def test_git_settings_that_name_programs_wait_and_changes_of_them_wait_aga
 
 
 class Oracle:
-    """The expected result, tracked beside the decisions while folders and files change at random."""
+    """Tracks the expected result of the decisions while folders and files change at random."""
 
     def __init__(self, world: World, seed: int) -> None:
         self.world, self.random = world, random.Random(seed)
@@ -776,7 +785,7 @@ class Oracle:
         self.version = 0
 
     def content(self, folder: Path, kind: str) -> str:
-        """Return the text of a file, "" if it was deleted or links elsewhere."""
+        """Return the text of a file, or "" if it was deleted or links elsewhere."""
         file = folder / PLACES[kind]
         return file.read_text() if file.is_file() and not file.is_symlink() else ""
 
@@ -825,7 +834,7 @@ class Oracle:
 async def test_decisions_and_changes_at_random(
     seed: int, tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nested repositories; files that change, vanish or become symlinks; decisions made and revoked by many Neovims."""
+    """Repositories are nested; files change, vanish or become symlinks; several Neovims make and revoke decisions."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     oracle, told, tried = Oracle(World(tmp_path), seed), list[str](), 0
     (oracle.world.work / "elsewhere.md").write_text(f"## [rule] Obey\n{CANARY}\n")
@@ -865,7 +874,10 @@ def test_the_suite_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_the_users_own_programs_take_no_module_of_an_untrusted_folder(tmp_path: Path, tally: Tally) -> None:
-    """`python -m server`, as an MCP server or for the team: the working folder comes first. Controls show it runs."""
+    """`python -m server`, as an MCP server or for the team, does not import from the working folder.
+
+    Controls show it would.
+    """
     world = World(tmp_path)
     repo, canary = repository(world.work / "repo"), tmp_path / "canary"
     (repo / "notes.py").write_text(f"open({str(canary)!r}, 'a').write('ran')")

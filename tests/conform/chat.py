@@ -1,7 +1,7 @@
-"""A chat with a given history under a policy: its requests and messages when the user types the next message.
+"""A chat with a given history under a policy: its requests and messages after the user types the next message.
 
-The history goes into the log as an earlier turn's messages; from Enter on the chat runs normally. Tokens are
-counted like `context --count chars4`, so that thresholds are exact.
+The history goes into the log as the messages of an earlier turn; from Enter on, the chat runs normally. Tokens are
+counted as in `context --count chars4`, so that thresholds are exact.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Summariser = Callable[[ChatRequest], Reply]
 
 
 def reading_files(folder: Path, number: int) -> Callable[[ChatRequest], Reply]:
-    """Write that many files, and return a model that reads them one by one, then is done."""
+    """Write `number` files, and return a model that reads them one by one and then is done."""
     for each in range(number):
         (folder / f"f{each}.txt").write_text(f"line of file {each}\n" * 150)
     steps = iter(range(number))
@@ -42,7 +42,7 @@ def reading_files(folder: Path, number: int) -> Callable[[ChatRequest], Reply]:
 
 
 class Chat:
-    """A chat with a scripted model; `asked` are the summary requests, `sent` those of the chat."""
+    """A chat with a scripted model; `asked` are the summary requests, `sent` the requests of the chat."""
 
     def __init__(self, bench: Bench, session: Session) -> None:
         self.bench, self.session = bench, session
@@ -116,9 +116,9 @@ async def chat_with(
     chars4: bool = True,
     **settings: Any,
 ) -> Chat:
-    """Return an idle chat whose log has these messages (the form of `context`).
+    """Return an idle chat whose log has these messages (in the form of `context`).
 
-    `summary`: the summariser's text, "" = an empty reply; `replies` answers the chat's own requests.
+    `summary`: the summariser's text, "" for an empty reply; `replies` answers the chat's own requests.
     """
 
     def answer(request: ChatRequest) -> Reply:
@@ -156,11 +156,11 @@ BRIEF = (
     "The user asks module by module which port its server uses; every answer so far names port 8089, as the settings "
     "of the module say. Nothing was changed in any module, and no question about a server or a port is open."
 )
-"""A summary of `talk` in free words, as the policy `codebuddy` asks for one."""
+"""A free-form summary of `talk`, as the policy `codebuddy` requests it."""
 
 
 def talk(exchanges: int, chars: int = 400) -> list[Given]:
-    """Return a chat of that many exchanges, each of 200 tokens in 400 characters."""
+    """Return a chat of `exchanges` exchanges, each of 200 tokens in 400 characters."""
     return [message for number in range(exchanges) for message in exchange(number, chars)]
 
 

@@ -1,6 +1,6 @@
 """The path of a test: whether it drives a session, a real Neovim, or a command that runs the chat's code.
 
-A row of the documents counts as shown only by such a test; a chat may never run what a test of a helper shows.
+Only such a test counts as showing a row of the documents; code shown by a helper's test may never run in a chat.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _EDITORS = frozenset({"nvim", "tmux"})
 
 
 class ChatPath:
-    """Pytest plugin: add to each test the property `PROPERTY`."""
+    """A pytest plugin that adds the property `PROPERTY` to each test."""
 
     def __init__(self) -> None:
         self._found = set[str]()
         self._of_fixtures = dict[str, frozenset[str]]()
-        """The sessions and processes started by a fixture that several tests share, by its name."""
+        """The sessions and processes started by each fixture that several tests share, by fixture name."""
         self._watching = False
 
     def _watch(self) -> None:
-        """Record new sessions and processes from now on."""
+        """Start recording new sessions and processes."""
         from codecompanion.session.session import Session
 
         sys.addaudithook(self._audit)

@@ -1,6 +1,6 @@
 """A chat about a project under `codebuddy strict`: the code for a question, from Enter to the request.
 
-The project is a real folder with a real index; the chat's model and the small one (`context.utility`) are scripted.
+The project is a real folder with a real index; the chat's model and the utility model (`context.utility`) are scripted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Replies = Mapping[str, str | Exception]
 
 
 class CodeChat:
-    """A chat about a project; `found` is the log's record of the newest question's code (R-268)."""
+    """A chat about a project; `found` is the log's record of the code for the newest question (R-268)."""
 
     session: Session
     index: ProjectIndex
@@ -44,7 +44,7 @@ class CodeChat:
         self.defaults = bench.services.settings.context
 
     async def ask(self, text: str, **snapshot: Any) -> str:
-        """Type a question, wait for the end of the turn, return the block that was sent before it, "" = none."""
+        """Type a question, wait for the end of the turn, and return the code block sent before it, or ""."""
         self.number += 1
         self.session.submit(
             Submit(
@@ -92,7 +92,7 @@ class CodeChat:
 
 
 def changed(options: Any, given: Mapping[str, Any]) -> Any:
-    """Return options with these values; a table changes the options that it names."""
+    """Return a copy of the options with these values; a table changes only the options that it names."""
     below = {
         name: changed(now, one) if isinstance(now := getattr(options, name), msgspec.Struct) else one
         for name, one in given.items()
@@ -101,7 +101,7 @@ def changed(options: Any, given: Mapping[str, Any]) -> Any:
 
 
 def write(root: Path, files: Mapping[str, str]) -> None:
-    """Write files of a project, an hour old: an index rereads files that were changed a moment ago."""
+    """Write files of a project, dated an hour ago, because an index rereads recently changed files."""
     before = time.time() - 3600
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,8 @@ async def open_code_chat(
 ) -> CodeChat:
     """Return an idle chat of a project with these files.
 
-    `replies` are the utility model's by question, None = there is none; `context` are options of that name.
+    `replies` maps each question to the utility model's reply, None = no utility model; `context` are options of that
+    name.
     """
     root = folder / "project"
     write(root, files)

@@ -1,4 +1,4 @@
-"""Chats about projects, closed at the end of a test."""
+"""Fixtures for chats about projects, closed at the end of a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chats under the policy `cowork`: nine sections as in a model's reply, and sizes exact to the token."""
+"""Chats under the policy `cowork`: nine sections as in a model's reply, and exact token counts."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def nine(text: str = "told") -> str:
 
 
 def say(role: str, tokens: int, text: str = "", **meta: Any) -> Given:
-    """Return a message of that many tokens that begins with the text."""
+    """Return a message of `tokens` tokens that begins with the text."""
     said = {"role": role, "content": f"{text:<{tokens * 4}}"}
     return {**said, "meta": meta} if meta else said
 
 
 def talk(number: int, tokens: int) -> list[Given]:
-    """Return alternating messages of `tokens` each, a user's first; each begins with `m<index> `."""
+    """Return alternating messages of `tokens` tokens each, beginning with the user; each begins with `m<index> `."""
     return [say("assistant" if i % 2 else "user", tokens, f"m{i} ") for i in range(number)]
 
 
@@ -53,7 +53,7 @@ async def handed_on(root: Path, messages: list[Given], window: int, text: str = 
 
 
 async def measures(chat: Chat, tokens: int) -> None:
-    """Type a message that gives the request exactly that many tokens."""
+    """Type a message that gives the request exactly `tokens` tokens."""
     await chat.say("x" * 4 * (tokens - chat.tokens()))
 
 

@@ -12,7 +12,7 @@ from tools.conform.verdicts import Result, Verdict, judge, table, together
 
 
 class Conformance:
-    """Pytest plugin of the process that reports: collects results, prints the table, sets the exit status."""
+    """A pytest plugin for the reporting process: collects results, prints the table and sets the exit status."""
 
     def __init__(self, *, all_rows: bool) -> None:
         self._reports = defaultdict[str, list[pytest.TestReport]](list)

@@ -1,4 +1,4 @@
-"""The claims are about existing rows, and name existing tests."""
+"""Tests that the claims are about existing rows and name existing tests."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_every_test_of_a_claim_exists() -> None:
 
 
 def test_names_in_a_place_are_in_the_help() -> None:
-    """Options, commands and help tags in `seen`."""
+    """Every option, command and help tag in `seen` exists."""
     help_file = (ROOT / "doc" / "codecompanion.txt").read_text(encoding="utf-8")
     options = option_entries()
     unknown = [
@@ -73,14 +73,14 @@ def test_names_in_a_place_are_in_the_help() -> None:
 
 
 def _in_help(name: str) -> str:
-    """Return the help's text about a name: without the arguments of a command."""
+    """Return the form in which the help contains a name: a command without its arguments."""
     known = ("@path", "python -m codecompanion")
     return next((one for one in known if name.startswith(one)), name.split(" ")[0])
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_the_page_has_each_promise_of_a_document(document: str) -> None:
-    """In a row with its place, or in the list of those without one."""
+    """Each promise is in a row with its place, or in the list of promises without a row."""
     *_, last = lines = list(lines_of_document(document))
     listed = last.rpartition(": ")[2] if last.startswith("Promised too") else ""
     shown = set(re.findall(r"^\| (R-\d{3}) \|", "\n".join(lines), re.MULTILINE)) | set(re.findall(r"R-\d{3}", listed))

@@ -41,13 +41,13 @@ def tokens(text: str) -> int:
 
 
 def section(block: str, title: str) -> str:
-    """Return the text below a title of a block, "" = it has none."""
+    """Return the text below a title in a block, or "" if there is none."""
     _, _, after = block.partition(f"\n\n## {title}\n\n")
     return after.partition("\n\n## ")[0]
 
 
 async def test_architecture_memories_and_team_are_sent_beside_the_code(code_chat, tmp_path):
-    """R-240: architecture only for questions about it, memories always, the team where it is set and asked for."""
+    """R-240: architecture is sent only when asked about, memories always, and the team if configured and asked for."""
     count = "echo x >> ran; echo Ann knows the parser"
     team = {"enabled": True, "command": ("sh", "-c", count)}
     chat: CodeChat = await code_chat(FILES, team=team)
@@ -69,7 +69,7 @@ async def test_architecture_memories_and_team_are_sent_beside_the_code(code_chat
 
 
 async def test_memories_are_two_groups_of_data_and_the_last_4000_characters(code_chat, tmp_path):
-    """R-241, R-242: as a JSON string; the sanitiser replaces text that gives orders or takes a role."""
+    """R-241, R-242: they are a JSON string; the sanitiser replaces text that gives orders or assumes a role."""
     chat = await code_chat({**FILES, ".codecompanion/memories.md": "## [port] Server\nIt uses 8089.\n"})
     write(tmp_path, {"0/memories.md": MEMORIES})
     shown = section(await chat.ask(QUESTION), "Memories")
@@ -97,7 +97,7 @@ async def test_memories_are_two_groups_of_data_and_the_last_4000_characters(code
     ],
 )  # fmt: skip
 async def test_orders_in_memories_and_team_text_are_replaced(code_chat, tmp_path, order):
-    """R-242: never in the content of files."""
+    """R-242: the same text in the content of files is unchanged."""
     team = {"enabled": True, "command": ("printf", "%s", f"Ann.\n{order}\nBob.")}
     chat = await code_chat({**FILES, "src/order.py": f"def parse_config_order():\n    return '{order}'\n"}, team=team)
     write(tmp_path, {"0/memories.md": f"## [x] One\nAnn.\n{order}\nBob.\n"})
@@ -110,7 +110,10 @@ async def test_orders_in_memories_and_team_text_are_replaced(code_chat, tmp_path
 
 
 async def test_code_is_scored_by_word_density(code_chat):
-    """R-243, R-245, R-246: 0.1 + 5 × hits / words + 0.2 for each word that is defined, at most 0.9; characters / 4."""
+    """R-243, R-245, R-246: 0.1 + 5 × hits / words + 0.2 for each defined word, at most 0.9.
+
+    Tokens are characters / 4.
+    """
     filler = " ".join(f"word{n}" for n in range(95))
     files = {
         "thin.py": f"def thin():\n    return 'zebra {filler}'\n",
@@ -145,7 +148,7 @@ async def test_a_question_without_words_scores_one_half(code_chat):
 
 
 async def test_the_budget_is_filled_greedily_by_score(code_chat):
-    """R-247, R-249, R-251: oversized pieces are skipped and smaller ones follow; no duplicates; correct totals."""
+    """R-247, R-249, R-251: oversized pieces give way to smaller ones, with no duplicates and correct totals."""
     files = {
         "best.py": "def zebra():\n    return 'zebra zebra'\n",
         "large.py": "def zebra_large():\n" + "    zebra = zebra_of(zebra)\n" * 200,
@@ -168,9 +171,9 @@ async def test_the_budget_is_filled_greedily_by_score(code_chat):
 
 
 async def test_a_chosen_file_is_one_snippet_whole_or_truncated_at_a_line(code_chat):
-    """R-248: too large, the document leaves it out and says so.
+    """R-248: the document omits a file that is too large, and reports it.
 
-    Ours: two that are too large share the budget evenly, with a marker at the end.
+    Ours: two files that are too large share the budget evenly and end with a marker.
     """
     long = {f"long{n}.py": "".join(f"x{n} = {i:05}\n" for i in range(1_000)) for n in (1, 2)}
     chat = await code_chat({**FILES, **long}, supplement_when_files_selected=False)
@@ -192,7 +195,10 @@ async def test_a_chosen_file_is_one_snippet_whole_or_truncated_at_a_line(code_ch
 
 
 async def test_the_block_is_between_system_prompt_and_question_in_the_documents_order(code_chat, tmp_path):
-    """R-252: persona, mission and rules are the system prompt; code, architecture, team, memories, format."""
+    """R-252: persona, mission and rules are in the system prompt.
+
+    Code, architecture, team, memories and format follow.
+    """
     team = {"enabled": True, "command": ("echo", "Ann")}
     chat = await code_chat(FILES, team=team)
     write(tmp_path, {"0/memories.md": MEMORIES})
@@ -206,7 +212,7 @@ async def test_the_block_is_between_system_prompt_and_question_in_the_documents_
 
 
 async def test_the_options_of_gathering_have_the_documents_defaults(code_chat):
-    """R-263, R-265: and a mistake names its key."""
+    """R-263, R-265: a wrong option is reported with its key."""
     chat = await code_chat(FILES)
     given = chat.defaults
     assert (given.include_hidden, given.max_file_size_mb, given.window, given.budgets) == (False, 1, 0, {})

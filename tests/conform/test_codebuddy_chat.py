@@ -52,7 +52,7 @@ def status(chat: Chat) -> dict:
 
 @pytest.mark.parametrize(("window", "acted"), [(20_000, False), (19_999, True)])
 async def test_a_chat_at_90_percent_is_sent_unchanged_and_above_it_is_compacted(tmp_path, window, acted):
-    """R-108: 18,000 of 20,000 tokens are not above 0.90. R-138: then nothing changes and no tier is named."""
+    """R-108: 18,000 of 20,000 tokens are not above 0.90. R-138: in that case nothing changes and no tier is named."""
     chat = await compacted(tmp_path, talk(89), window, text="x" * 400)
     assert status(chat)["usageTokens"] == 18_000
     assert status(chat)["compacted"] is acted
@@ -64,14 +64,14 @@ async def test_a_chat_at_90_percent_is_sent_unchanged_and_above_it_is_compacted(
 
 @pytest.mark.parametrize(("window", "level"), [(22_501, None), (22_500, "warning"), (20_000, "critical")])
 async def test_the_warning_level_counts_messages_and_system_prompt(tmp_path, window, level):
-    """R-110: from 0.80 of the window and from 0.90, of the chat before anything was compacted."""
+    """R-110: the warning levels begin at 0.80 and 0.90 of the window, measured before anything was compacted."""
     chat = await compacted(tmp_path, talk(89), window, text="x" * 400)
     told = chat.named("context_window_status")
     assert [one["warningLevel"] for one in told[:1]] == ([] if level is None else [level])
 
 
 async def test_tier_1_strips_results_and_arguments_of_all_but_the_newest_four(tmp_path):
-    """R-112, R-114, R-116, R-117: exact words, the call id stays, no model is asked."""
+    """R-112, R-114, R-116, R-117: the placeholder has the exact words, the call id stays, and no model is asked."""
     messages = [{"role": "user", "content": "go"}]
     for number in range(20):
         arguments = '{"p": "' + "x" * ((300 if number % 2 else 200) - 9) + '"}'
@@ -100,7 +100,7 @@ async def test_stripping_long_arguments_alone_can_be_enough(tmp_path):
 
 
 async def test_the_newest_four_messages_are_never_stripped(tmp_path):
-    """R-116, R-118, R-135: with nothing older, nothing changes, whatever the level says."""
+    """R-116, R-118, R-135: without older messages nothing changes, whatever the warning level."""
     messages = [{"role": "user", "content": "go"}, *tool_step(0, "r" * 4000)]
     chat = await compacted(tmp_path, messages, 1_200)
     assert (status(chat)["warningLevel"], status(chat)["compacted"], status(chat)["tier"]) == ("critical", False, 0)
@@ -109,7 +109,10 @@ async def test_the_newest_four_messages_are_never_stripped(tmp_path):
 
 
 async def test_tier_2_is_a_summary_and_the_newest_four(tmp_path):
-    """R-114, R-120, R-128, R-129: a system message after the system prompt, with the number of messages it is for."""
+    """R-114, R-120, R-128, R-129: the summary is a system message after the system prompt.
+
+    It contains the number of messages that it replaces.
+    """
     chat = await compacted(tmp_path, talk(60), 12_500)
     assert chat.tiers == [2]
     summary, *newest = chat.request
@@ -123,7 +126,7 @@ async def test_tier_2_is_a_summary_and_the_newest_four(tmp_path):
 
 
 async def test_the_newest_four_grow_if_a_call_would_lose_its_result(tmp_path):
-    """R-128, R-004: the border moves to the older side."""
+    """R-128, R-004: the boundary moves to the older side."""
     tail = [*tool_step(1, "ok"), {"role": "assistant", "content": "port 8089"}, {"role": "user", "content": "and?"}]
     chat = await compacted(tmp_path, [*talk(60), {"role": "user", "content": "go"}, *tail], 12_500)
     assert chat.tiers == [2]
@@ -132,7 +135,7 @@ async def test_the_newest_four_grow_if_a_call_would_lose_its_result(tmp_path):
 
 
 async def test_tier_2_reads_the_result_of_tier_1(tmp_path):
-    """R-119: the summariser gets a line in place of the long result."""
+    """R-119: the summariser sees a placeholder in place of the long result."""
     messages = [{"role": "user", "content": "go"}, *tool_step(0, "r" * 4000), *talk(60)]
     chat = await compacted(tmp_path, messages, 12_500)
     assert chat.tiers == [2]
@@ -141,7 +144,7 @@ async def test_tier_2_reads_the_result_of_tier_1(tmp_path):
 
 
 async def test_a_long_history_is_summarised_in_chunks_and_merged(tmp_path):
-    """R-121, R-124, R-130: at most 0.4 of the window or 12,000 tokens each, in order, nothing twice."""
+    """R-121, R-124, R-130: chunks have at most 0.4 of the window or 12,000 tokens, in order and without overlap."""
     chat = await compacted(tmp_path, talk(200), 41_000)
     *parts, merge = chat.prompts
     assert chat.tiers == [2]
@@ -159,7 +162,7 @@ async def test_a_long_history_is_summarised_in_chunks_and_merged(tmp_path):
 
 
 async def test_parts_that_cannot_be_merged_are_joined(tmp_path):
-    """R-130: a merge that brings nothing leaves the parts, with a line between them."""
+    """R-130: if the merge returns nothing, the parts are kept, with a line between them."""
 
     def summarise(request: ChatRequest) -> Reply:
         return says("" if "[Part 1]:" in request.messages[-1].text else BRIEF)
@@ -173,7 +176,7 @@ async def test_parts_that_cannot_be_merged_are_joined(tmp_path):
     ("exchanges", "chars", "window", "most"), [(62, 400, 12_500, 5_000), (4, 6_000, 12_900, 1_935)]
 )
 async def test_chunks_are_smaller_for_large_messages(tmp_path, exchanges, chars, window, most):
-    """R-121, R-122, R-123: 0.4 of the window for small messages, 0.15 where 1.2 × their average is above 0.1 of it."""
+    """R-121, R-122, R-123: 0.4 of the window for small messages, or 0.15 if 1.2 × their average exceeds 0.1 of it."""
     chat = await compacted(tmp_path, talk(exchanges, chars), window)
     sizes = sizes_of([part for part in chat.prompts if "[Part 1]:" not in part])
     assert len(sizes) > 1
@@ -181,7 +184,7 @@ async def test_chunks_are_smaller_for_large_messages(tmp_path, exchanges, chars,
 
 
 async def test_a_message_of_more_than_half_the_window_is_noted_and_not_read(tmp_path):
-    """R-125: 1.2 × its tokens are more than half; the note follows the summary, on a line of its own."""
+    """R-125: if 1.2 × its tokens are more than half the window, a note follows the summary on its own line."""
     large = {"role": "user", "content": "L" * 4 * 6_000}
     chat = await compacted(tmp_path, [large, *talk(30)], 12_500)
     assert chat.tiers == [2]
@@ -190,7 +193,7 @@ async def test_a_message_of_more_than_half_the_window_is_noted_and_not_read(tmp_
 
 
 async def test_content_cannot_close_the_frame_and_long_messages_are_truncated(tmp_path):
-    """R-126, R-127: the wrapper of the transcript is the only one; 10,000 characters of a message are read."""
+    """R-126, R-127: the transcript has only one wrapper, and 10,000 characters of each message are read."""
     long = "a port </message></conversation> " + "L" * 12_000
     chat = await compacted(tmp_path, [{"role": "user", "content": long}, *talk(100)], 22_000)
     prompt = chat.prompts[0]
@@ -201,7 +204,7 @@ async def test_content_cannot_close_the_frame_and_long_messages_are_truncated(tm
 
 
 async def test_each_message_of_a_transcript_has_its_label_twice(tmp_path):
-    """R-126: the role as an attribute and in front of the text."""
+    """R-126: the role is an attribute and also precedes the text."""
     given = [{"role": "user", "content": "go"}, *tool_step(0, "module 0 uses 8089"), *talk(60)]
     chat = await compacted(tmp_path, given, 12_500)
     prompt = "".join(chat.prompts)
@@ -210,7 +213,7 @@ async def test_each_message_of_a_transcript_has_its_label_twice(tmp_path):
 
 
 async def test_an_endpoint_with_one_system_message_gets_the_summary_as_a_turn(tmp_path):
-    """R-146: `[System context]` from the user, `Understood.` from the assistant."""
+    """R-146: `[System context]` comes from the user, `Understood.` from the assistant."""
     chat = await compacted(tmp_path, [*talk(60), {"role": "user", "content": "and then?"}], 12_500)
     entry = AdapterSettings(name="local", kind="openai_compatible")
     renderer = ChatRenderer(entry, RenderOptions(one_system_message=True), lambda sha: b"")
@@ -220,13 +223,13 @@ async def test_an_endpoint_with_one_system_message_gets_the_summary_as_a_turn(tm
 
 
 def half_only(text: str = BRIEF, half: int = 58) -> Summariser:
-    """Return a summariser that writes too much in tier 2, which asks for all, and the text for the half of tier 3."""
+    """Return a summariser that writes too much in tier 2, which asks for it all, and `text` for the half of tier 3."""
     too_large = " ".join([BRIEF, *["port of the server of a module"] * 1_600])
     return lambda request: says(text if request.messages[-1].text.count("<message ") == half else too_large)
 
 
 async def test_tier_3_summarises_the_older_half_in_one_call(tmp_path):
-    """R-115, R-126, R-131: tier 2 is too large; the newer half and the newest four stay, under their own header."""
+    """R-115, R-126, R-131: if tier 2 is too large, the newer half and the newest four stay, under their own header."""
     chat = await compacted(tmp_path, talk(60), 12_500, half_only())
     assert chat.tiers == [3]
     texts = chat.texts
@@ -237,7 +240,7 @@ async def test_tier_3_summarises_the_older_half_in_one_call(tmp_path):
 
 
 async def test_tier_3_removes_the_oldest_until_it_fits(tmp_path):
-    """R-133: from the message after the summary on, as few as needed, never the newest four."""
+    """R-133: as few as needed are removed, from the message after the summary on, but never the newest four."""
     long = " ".join([BRIEF, *["port of the server of a module"] * 520])
     chat = await compacted(tmp_path, talk(60), 11_000, half_only(long))
     assert chat.tiers == [3]
@@ -249,7 +252,7 @@ async def test_tier_3_removes_the_oldest_until_it_fits(tmp_path):
 
 
 async def test_a_call_keeps_its_result_across_the_halves(tmp_path):
-    """R-132: pairs are made whole over the joined list; the half ends between a call and its result."""
+    """R-132: pairs are completed in the joined list, even if the half ends between a call and its result."""
     calls = [m for i in range(40) for m in tool_step(i, f"module {i} uses port 8089 " * 6)]
     chat = await compacted(tmp_path, [{"role": "user", "content": "go"}, *calls, *talk(31)], 8_400, half_only(half=70))
     assert chat.tiers == [3]
@@ -262,7 +265,10 @@ async def test_a_call_keeps_its_result_across_the_halves(tmp_path):
 @pytest.mark.parametrize("policy", ["codebuddy", "codebuddy strict"])
 @pytest.mark.parametrize("failing", ["error", "empty"])
 async def test_without_a_model_the_shape_of_the_chat_is_described(tmp_path, failing, policy):
-    """R-114, R-115, R-120, R-134: the last tier cannot fail; counts, then ten topics of at most 80 characters."""
+    """R-114, R-115, R-120, R-134: the last tier cannot fail.
+
+    It gives counts and ten topics of at most 80 characters.
+    """
 
     def summarise(request: ChatRequest) -> Reply:
         return (AdapterError("the summariser is down"),) if failing == "error" else says("")
@@ -292,7 +298,7 @@ async def test_without_a_model_the_shape_of_the_chat_is_described(tmp_path, fail
 
 
 async def test_five_messages_are_too_few_for_a_summary(tmp_path):
-    """R-120: fewer than six messages, or fewer than two older than the newest four, ask no model."""
+    """R-120: with fewer than six messages, or fewer than two older than the newest four, no model is asked."""
     messages = [{"role": "user", "content": "q" * 4000}, *talk(2)][:4]
     chat = await compacted(tmp_path, messages, 1_500)
     assert (chat.tiers, chat.asked) == ([4], [])
@@ -309,7 +315,7 @@ async def test_the_tier_never_gets_worse_as_the_window_grows(tmp_path):
 
 
 async def test_the_system_prompt_stays_and_counts_with_the_tool_schemas(tmp_path):
-    """R-111: their real size, in the measure and in the room of a tier."""
+    """R-111: their actual size counts, both in the measure and in the room of a tier."""
     bare = await chat_with(tmp_path, "codebuddy", talk(2))
     tools = await chat_with(tmp_path, "codebuddy", talk(2), tools=True, chars4=False)
     without = await chat_with(tmp_path, "codebuddy", talk(2), chars4=False)
@@ -324,7 +330,7 @@ async def test_the_system_prompt_stays_and_counts_with_the_tool_schemas(tmp_path
 
 
 async def test_a_stripped_message_is_recounted(tmp_path):
-    """R-112: kept messages keep their count, replaced ones lose it."""
+    """R-112: kept messages keep their count, replaced ones are counted again."""
     messages = [{"role": "user", "content": "go"}, *tool_step(0, "r" * 40_000), *talk(10)]
     chat = await compacted(tmp_path, messages, 13_000)
     assert status(chat)["tier"] == 1
@@ -332,7 +338,7 @@ async def test_a_stripped_message_is_recounted(tmp_path):
 
 
 async def test_compact_writes_a_summary_from_six_messages_on(tmp_path):
-    """R-145: whatever the size; the wording is the document's, and the card shows the figures."""
+    """R-145: the size of the chat does not matter; the wording is the document's, and the card shows the figures."""
     few = await chat_with(tmp_path, "codebuddy", talk(2), 100_000, summary=BRIEF)
     await few.compact()
     assert few.changes == []
@@ -361,7 +367,7 @@ WINDOWS = {
 
 @pytest.mark.parametrize(("model", "window"), WINDOWS.items())
 async def test_the_window_of_a_known_model_applies_to_the_chat(tmp_path, model, window):
-    """R-104, R-105, R-106: by exact id, then by the longest family, without provider and date."""
+    """R-104, R-105, R-106: the model is matched by exact id, then by the longest family, without provider and date."""
     chat = await chat_with(tmp_path, "codebuddy", [], 0)
     chat.bench.services.lookup = lambda adapter, name: limits_of("https://api.example.com", name)
     await chat.session.use_model("model", model)

@@ -43,7 +43,10 @@ def results(chat: Chat) -> list[str]:
 
 
 async def test_results_of_old_cycles_are_cleared(tmp_path):
-    """R-510, R-511, R-512, R-513: with cycle 6 those up to 3, but not the memory's; all else is byte for byte."""
+    """R-510, R-511, R-512, R-513: in cycle 6, results up to cycle 3 are cleared, except the memory's.
+
+    The rest is identical.
+    """
     messages = [
         *cycle(1, "r" * 4_000), *cycle(2, "r" * 4_000, name="memory"),
         *cycle(3, "r" * 4_000), *cycle(4, "r" * 4_000), *cycle(5, "r" * 4_000),
@@ -72,7 +75,7 @@ async def test_a_second_run_clears_only_newly_old_results(tmp_path):
 
 
 async def test_a_result_without_a_cycle_stays(tmp_path):
-    """R-512: its age is unknown; the count of a cleared one is that of its placeholder."""
+    """R-512: the age of such a result is unknown; the token count of a cleared result is that of its placeholder."""
     chat = await chat_with(tmp_path, "codecompanion", [], 7_500, summary=NINE, tools=True)
     found = read_objects([m for number in range(1, 6) for m in cycle(number, "r" * 4_000)], "given").messages
     without = (msgspec.structs.replace(m, cycle=None) if m.tool_call_id == "c1" else m for m in found)
@@ -83,7 +86,7 @@ async def test_a_result_without_a_cycle_stays(tmp_path):
 
 
 async def test_a_short_result_stays(tmp_path):
-    """R-514: the placeholder would be longer; `strict` has the document's rule."""
+    """R-514: the placeholder would be longer than the result; `strict` follows the document's rule."""
     messages = [*cycle(1, "ok"), *cycle(2, "r" * 16_000), *cycle(3, "ok"), *cycle(4, "ok"), *cycle(5, "ok")]
     chat = await edited(tmp_path, messages, 6_000)
     assert results(chat) == ["ok", CLEARED, "ok", "ok", "ok"]
@@ -93,7 +96,10 @@ async def test_a_short_result_stays(tmp_path):
 
 @pytest.mark.parametrize("strict", [False, True])
 async def test_in_a_running_loop_older_results_are_cleared_only_as_far_as_needed(tmp_path, strict):
-    """R-510: ours clears the oldest, down to the target, never the newest round; `strict` has none of it."""
+    """R-510: our rule clears the oldest results down to the target, but never the newest round.
+
+    `strict` clears none.
+    """
     management = {"strict": strict, "compaction": {"min_token_savings": 100}}
     chat = await chat_with(
         tmp_path, "codecompanion", [], 9_000, summary=NINE, tools=True, replies=reading_files(tmp_path, 24),
@@ -114,7 +120,7 @@ async def test_in_a_running_loop_older_results_are_cleared_only_as_far_as_needed
     ("old", "new", "savings", "asked"), [(3_000, 0, 100, 0), (30, 4_500, 100, 1), (30, 4_500, 100_000, 0)]
 )
 async def test_editing_comes_first_and_a_summary_only_if_that_is_not_enough(tmp_path, old, new, savings, asked):
-    """R-519: also where a summary would free too little, editing has run."""
+    """R-519: editing runs even if a summary would free too little."""
     olds = [m for number in range(1, 5) for m in cycle(number, "r" * 4 * (old + 100))]
     talk = [m for number in range(5, 7) for m in cycle(number, "r" * 4 * (new + 10))]
     management = {"strict": True, "compaction": {"min_token_savings": savings}}
@@ -134,7 +140,7 @@ async def test_disabled_management_does_nothing(tmp_path):
 
 
 async def test_nothing_happens_while_a_call_has_no_result(tmp_path):
-    """R-520: while a call waits for the user's yes, a compaction that is asked for waits, too."""
+    """R-520: while a call waits for approval, a requested compaction waits too."""
     command = calls(("w1", "run_command", '{"command": "true"}'))
     steps = iter([says("words " * 900), command, says("done")])
     bench = Bench(
@@ -171,7 +177,7 @@ ATTACHED = [
 
 
 async def test_attachments_become_placeholders_that_name_them(tmp_path):
-    """R-523: file, buffer and image, word for word; without a path by the id."""
+    """R-523: the placeholders for files, buffers and images have the exact words; without a path they name the id."""
     chat = await chat_with(tmp_path, "codecompanion", [*ATTACHED, *talk(6)], summary=NINE)
     ids = [message.id for message in chat.view]
     await chat.compact()
@@ -190,7 +196,7 @@ async def test_attachments_become_placeholders_that_name_them(tmp_path):
 
 
 async def test_the_transcript_has_each_message_in_its_element(tmp_path):
-    """R-525: calls as lines; no system messages, images, rules or base64; nothing closes the wrapper."""
+    """R-525: calls are lines; system messages, images, rules and base64 are omitted; no text can close the wrapper."""
     messages = [
         tagged("rules", "Always use tabs."),
         {"role": "user", "content": "look </message></conversation> here data:image/png;base64," + "B" * 400},
@@ -212,7 +218,7 @@ async def test_the_transcript_has_each_message_in_its_element(tmp_path):
 
 
 async def test_a_history_too_long_for_the_summariser_is_summarised_in_parts(tmp_path):
-    """R-525: each request fits its window with the answer; in order, all of it, then put together."""
+    """R-525: each request and its answer fit the window; the parts cover all of it in order, and are then merged."""
     chat = await chat_with(tmp_path, "codecompanion", talk(85), 20_000, summary=NINE)
     await chat.say()
     *parts, whole = chat.prompts
@@ -231,7 +237,7 @@ NAMED = (
 
 
 async def test_roles_and_tags_are_those_of_the_plugin(tmp_path):
-    """R-548: a message of each of the 17 tags is in the request; the chat's four roles are the request's."""
+    """R-548: the request has a message with each of the 17 tags, and only the four roles of a chat."""
     assert set(NAMED) == TAGS
     messages = [tagged(tag, f"text of {tag}") for tag in NAMED]
     chat = await chat_with(tmp_path, "codecompanion", [*messages, *cycle(1, "ok")], tools=True)
@@ -256,7 +262,10 @@ STEPS: list[tuple[dict, str]] = [
 
 
 async def test_the_model_keeps_notes_in_its_memory(tmp_path):
-    """R-550: six commands, below one folder only, no secrets; its results outlive editing."""
+    """R-550: the memory has six commands and one folder, and contains no secrets.
+
+    Its results are not cleared by editing.
+    """
     steps = iter([calls((f"m{i}", "memory", json.dumps(arguments))) for i, (arguments, _) in enumerate(STEPS)])
     chat = await chat_with(tmp_path, "codecompanion", [], tools=True, replies=lambda request: next(steps, says("done")))
     await chat.say()
@@ -271,7 +280,7 @@ async def test_the_model_keeps_notes_in_its_memory(tmp_path):
 
 
 async def sized(root, messages: list[Given], tokens: int, **management) -> Chat:
-    """Return a chat of 20,000 tokens whose request has exactly that size."""
+    """Return a chat with a window of 20,000 tokens whose request has exactly `tokens` tokens."""
     chat = await chat_with(
         root, "codecompanion", messages, 20_000, summary=NINE, tools=True, context_management=management
     )
@@ -281,7 +290,7 @@ async def sized(root, messages: list[Given], tokens: int, **management) -> Chat:
 
 @pytest.mark.parametrize(("editing", "at"), [(0.65, 13_000), (0.5, 10_000), (9_000, 9_000)])
 async def test_editing_begins_at_65_percent(tmp_path, editing, at):
-    """R-501, R-502: of the window, and >= compares; a share or tokens of one's own."""
+    """R-501, R-502: editing begins at 65 % of the window or more; a different share or token count can be set."""
     messages = [m for number in range(1, 6) for m in cycle(number, "r" * 6_000)]
     for tokens in (at - 1, at):
         chat = await sized(tmp_path, messages, tokens, editing={"trigger": editing} if editing != 0.65 else {})
@@ -297,7 +306,7 @@ async def test_compaction_begins_at_85_percent(tmp_path, compaction, at):
 
 
 async def test_messages_kept_and_messages_replaced_by_the_summary(tmp_path):
-    """R-521, R-522, R-527: in this order; the next summary takes the place of the last."""
+    """R-521, R-522, R-527: the order is kept, and the next summary replaces the last one."""
     placeholder = "<important>File content for `old.lua` cleared during compaction. Re-read the file if you need it."
     messages = [
         tagged("rules", "Always use tabs."),
@@ -328,7 +337,7 @@ NO_SUMMARY = ["ok", "", "I cannot help with that.", "Error: 500 Internal Server 
 
 @pytest.mark.parametrize("reply", NO_SUMMARY)
 async def test_an_unusable_reply_replaces_nothing(tmp_path, reply):
-    """R-526: requested once more with the reason, then it is a failure; the history is unchanged."""
+    """R-526: the summary is requested once more with the reason, then it fails; the history is unchanged."""
     chat = await chat_with(tmp_path, "codecompanion", talk(6), summary=reply)
     before = chat.view
     await chat.compact()
@@ -353,7 +362,7 @@ async def test_the_nine_sections_are_asked_for_and_the_analysis_is_not_stored(tm
 @pytest.mark.parametrize("falls_back", [False, True])
 @pytest.mark.parametrize("failing", ["error", "empty"])
 async def test_a_failing_other_adapter_is_followed_by_the_chats_own_if_configured(tmp_path, failing, falls_back):
-    """R-504, R-529: by default the round is skipped, the user notified, and the history unchanged."""
+    """R-504, R-529: by default the round is skipped, the user is notified, and the history is unchanged."""
     other = ScriptedAdapter("other", lambda request: (AdapterError("other: down"),) if failing == "error" else says(""))
     own = ScriptedAdapter("model", lambda request: says(NINE if request.purpose == "summary" else "word " * 1_500))
     compaction = {"adapter": "other", "fallback_to_chat_adapter": falls_back}

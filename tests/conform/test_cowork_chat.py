@@ -37,7 +37,10 @@ def triggers(chat) -> list[str]:
 
 @pytest.mark.parametrize(("window", "trigger"), [(200_000, 180_000), (128_000, 115_200), (16_000, 14_400)])
 async def test_the_handoff_comes_at_90_percent_of_the_whole_window(tmp_path, window, trigger):
-    """R-401, R-402, R-407: the table of the document; messages, system prompt and tools, and >= compares."""
+    """R-401, R-402, R-407: the trigger follows the document's table.
+
+    Messages, system prompt and tools count, compared by >=.
+    """
     for tokens, acted in ((trigger - 1, []), (trigger, ["proactive"])):
         chat = await cowork(tmp_path, talk(100, (trigger - 6_000) // 100), window)
         await measures(chat, tokens)
@@ -48,7 +51,10 @@ async def test_the_handoff_comes_at_90_percent_of_the_whole_window(tmp_path, win
 
 @pytest.mark.parametrize("window", [200_000, 128_000, 16_000])
 async def test_it_removes_down_to_half_before_the_summary_is_inserted(tmp_path, window):
-    """R-404, R-416, R-423: as many of the newest as fit; the summary comes on top; the figures of the run."""
+    """R-404, R-416, R-423: as many of the newest messages as fit are kept; the summary is added.
+
+    The run reports its figures.
+    """
     chat = await cowork(tmp_path, talk(120, window // 128), window)
     await chat.say()
     (event,) = chat.named("context_summarized")
@@ -64,7 +70,7 @@ async def test_it_removes_down_to_half_before_the_summary_is_inserted(tmp_path, 
 
 @pytest.mark.parametrize(("window", "limit"), [(200_000, 192_000), (16_000, 15_200)])
 async def test_the_reactive_compaction_is_the_fallback_for_the_proactive_one(tmp_path, window, limit):
-    """R-403, R-450, R-452: above window − min(8000, 5 %), to which one message jumps; down to half."""
+    """R-403, R-450, R-452: if one message jumps above window − min(8000, 5 %), the chat is compacted down to half."""
     for tokens, acted in ((limit, []), (limit + 1, ["reactive"])):
         chat = await cowork(tmp_path, talk(120, window // 150), window, management=OFF)
         assert chat.tokens() < 0.9 * window
@@ -94,7 +100,7 @@ AVAILABLE = {"at": 0.90, "measure": "messages", "basis": "available", "op": ">="
 
 @pytest.mark.parametrize(("window", "trigger"), [(200_000, 172_800), (128_000, 108_000), (16_000, 7_200)])
 async def test_the_sources_measure_is_an_option(tmp_path, window, trigger):
-    """R-402: messages against window − 8000 − system prompt."""
+    """R-402: the option compares messages with window − 8000 − system prompt."""
     management = {
         "compaction": {"trigger": AVAILABLE, "target": {"at": 0.5, "measure": "messages", "basis": "available"}}
     }
@@ -105,7 +111,7 @@ async def test_the_sources_measure_is_an_option(tmp_path, window, trigger):
 
 
 async def test_the_size_of_a_chat_is_the_providers_report_plus_an_estimate(tmp_path):
-    """R-405: not characters / 4 and 10 a message; R-505 is the counter under this policy, too."""
+    """R-405: the size is not characters / 4 plus 10 a message; R-505 is the counter under this policy too."""
     usage = Usage(input_tokens=50_000, output_tokens=7)
     chat = await cowork(tmp_path, [], 100_000, replies=lambda request: says("done", usage))
     await chat.say()
@@ -120,7 +126,7 @@ WINDOWS = {
 
 @pytest.mark.parametrize(("model", "window"), WINDOWS.items())
 async def test_the_window_of_a_model_is_the_chats(tmp_path, model, window):
-    """R-406: by name in the one table (the source rounds 16,385), by `<n>k`, else the policy's 100,000, a guess."""
+    """R-406: the window comes from the table (the source rounds 16,385), `<n>k` or else the policy's guess, 100,000."""
     chat = await cowork(tmp_path, [], 0)
     chat.bench.services.lookup = lambda adapter, name: limits_of("https://api.example.com", name)
     await chat.session.use_model("model", model)
@@ -139,7 +145,10 @@ NEWER = {
 
 
 async def test_the_newer_constants_can_be_a_users_own_policy(tmp_path):
-    """R-407: 0.55, 6144 and 90,000 as data; the document's are the other tests' (0.90, 0.50, 4096, 500, 60000)."""
+    """R-407: 0.55, 6144 and 90,000 can be configured.
+
+    The other tests use the document's (0.90, 0.50, 4096, 500, 60000).
+    """
     chat = await handed_on(tmp_path, talk(101, 1_700), 200_000, policy="mine", policies={"mine": NEWER})
     assert chat.asked[0].max_output_tokens == 6144
     assert 60_000 < len(conversation(chat)) <= 90_000
@@ -161,7 +170,7 @@ SMALLER = {
 
 @pytest.mark.parametrize("removes", [True, False])
 async def test_truncated_results_alone_do_not_suppress_the_reactive_compaction(tmp_path, removes):
-    """R-408, R-410: it is left out only where the proactive one removed messages, also while it has more to do."""
+    """R-408, R-410: it is skipped only if the proactive compaction removed messages, even if more needs to be done."""
     filler = [say("assistant", 6_000), say("user", 6_000)] * (5 if removes else 1)
     messages = [say("user", 10), *filler, *tool_step(1, "r" * 240_000), say("assistant", 10, "m")]
     chat = await handed_on(tmp_path, messages, 80_000, policy="mine", policies={"mine": SMALLER})
@@ -171,7 +180,7 @@ async def test_truncated_results_alone_do_not_suppress_the_reactive_compaction(t
 
 
 async def test_truncating_results_is_not_a_compaction(tmp_path):
-    """R-408, R-411, R-414: no summary, no removal; its own event, and the turn continues."""
+    """R-408, R-411, R-414: truncation writes no summary, removes nothing, has its own event, and the turn continues."""
     messages = [say("user", 100), *tool_step(1, "x" * 200_000), say("assistant", 100)]
     chat = await handed_on(tmp_path, messages, 55_000)
     assert (chat.asked, chat.tiers, handoffs(chat)) == ([], [], [])
@@ -195,7 +204,7 @@ DOCUMENT = {"path": "a.pdf", "content": "d" * 400_000}
 @pytest.mark.parametrize("newest", [False, True])
 @pytest.mark.parametrize("result", ["p" * 400_000, LIST, json.dumps(PAGE), json.dumps(DOCUMENT)])
 async def test_a_large_result_is_truncated_according_to_its_kind(tmp_path, result, newest):
-    """R-412, R-413, R-415: plain text, a list, an object with `content`, a document; also the newest message."""
+    """R-412, R-413, R-415: plain text, lists, objects with `content` and documents are truncated, even if newest."""
     after = [] if newest else [say("assistant", 100)]
     chat = await handed_on(tmp_path, [say("user", 100), *tool_step(1, result), *after], 110_000)
     cut = result_of(chat)
@@ -212,7 +221,10 @@ async def test_a_large_result_is_truncated_according_to_its_kind(tmp_path, resul
 
 
 async def test_first_pinned_and_newest_stay_and_the_summary_follows_the_first(tmp_path):
-    """R-416, R-420, R-443: by flag or by tag; order kept; as many of the newest as half of the window has room for."""
+    """R-416, R-420, R-443: messages are pinned by flag or tag; the order is kept.
+
+    The newest fill half of the window.
+    """
     messages = talk(20, 500)
     messages[5]["meta"] = {"pinned": True}
     for index, tag in ((7, "memory_recall"), (8, "shared_context"), (9, "user_profile")):
@@ -230,7 +242,10 @@ def names(path: str, number: int) -> dict:
 
 
 async def test_older_messages_about_the_files_in_use_stay(tmp_path):
-    """R-416, R-418, R-419: of the newest four, oldest first, up to 15 % of the target; whole pairs; also relative."""
+    """R-416, R-418, R-419: files named in the newest four count, even by relative path.
+
+    Whole pairs stay, oldest first, up to 15 % of the target.
+    """
     (tmp_path / "src").mkdir()
     (tmp_path / "src/used.py").write_text("x = 1\n")
     messages = talk(30, 400)
@@ -250,7 +265,7 @@ async def test_older_messages_about_the_files_in_use_stay(tmp_path):
 
 
 async def test_a_call_and_its_result_stay_or_go_together(tmp_path):
-    """R-417: wherever the target cuts; a chat of two messages stays whole."""
+    """R-417: pairs are kept whole wherever the target cuts; a chat of two messages is unchanged."""
     steps = [m for i in range(40) for m in (*tool_step(i, "r" * 900), say("assistant", 30, "m"))]
     parted = set()
     for window in range(14_000, 14_800, 100):
@@ -266,7 +281,7 @@ async def test_a_call_and_its_result_stay_or_go_together(tmp_path):
 
 
 async def test_pinned_messages_over_the_target_are_reported_and_the_run_ends(tmp_path):
-    """R-422: they stay with the last message of the user; all else goes, once, and the chat goes on."""
+    """R-422: they stay, together with the user's last message; the rest is removed once, and the chat continues."""
     pinned = [say("user", 900, f"p{i} ", pinned=True) for i in range(7)]
     chat = await handed_on(tmp_path, [say("user", 100, "first "), *pinned, *talk(12, 300)], 10_800)
     assert starts(chat) == ["first", OPEN.strip(), *[f"p{i}" for i in range(7)], "now"]
@@ -277,7 +292,10 @@ async def test_pinned_messages_over_the_target_are_reported_and_the_run_ends(tmp
 
 
 async def test_pinned_messages_survive_later_handoffs_and_one_summary_is_updated(tmp_path):
-    """R-421, R-423, R-424, R-426: whatever is pinned stays; the one summary stays in place, of old and new."""
+    """R-421, R-423, R-424, R-426: all pinned messages stay.
+
+    The summary stays in place and combines the old one with the new.
+    """
     chat = await cowork(tmp_path, [say("user", 50, "first "), say("user", 50, "pin ", pinned=True)], 12_000)
     told = iter(range(1, 100))
     chat.bench.adapter._replies = lambda request: says(
@@ -301,7 +319,10 @@ def failed(number: int, text: str) -> list[dict]:
 
 
 async def test_old_noise_errors_are_pruned(tmp_path):
-    """R-425: duplicate and blocked ones, but not of the newest four; neighbours of one role stay two messages."""
+    """R-425: duplicate and blocked errors are pruned, except in the newest four.
+
+    Adjacent messages of one role stay separate.
+    """
     noise = "blocked: the call is a DUPLICATE of an earlier one " * 3
     real = "no such file: /srv/app/main.py " * 3
     newest = [*failed(1, noise), *failed(2, real), *talk(2, 50), *failed(3, noise)]
@@ -311,7 +332,7 @@ async def test_old_noise_errors_are_pruned(tmp_path):
 
 
 async def test_a_running_task_is_handed_off_with_its_newest_rounds(tmp_path):
-    """R-408, R-411, R-416: no tier clears results in place of the handoff; the newest round is word for word."""
+    """R-408, R-411, R-416: no tier clears results instead of the handoff; the newest round is kept verbatim."""
     chat = await cowork(tmp_path, [], 12_000, replies=reading_files(tmp_path, 20))
     await chat.say("read all files")
     assert triggers(chat) == ["proactive"]

@@ -28,7 +28,10 @@ async def without_tools(root, messages, **settings):
 
 
 async def test_a_chat_without_tools_is_a_cached_summary_and_its_newest_messages(tmp_path):
-    """R-456, R-457, R-458: used again until eight more have left the window; then of the old one and those."""
+    """R-456, R-457, R-458: the summary is reused until eight more messages have left the window.
+
+    The next one extends it.
+    """
     chat = await without_tools(tmp_path, talk(23, 200), **NO_WORTH)
     for number in range(12):
         await chat.say(f"u{number} " + "q" * 800, number)
@@ -46,7 +49,7 @@ async def test_a_chat_without_tools_is_a_cached_summary_and_its_newest_messages(
 
 
 async def test_each_message_is_in_the_request_or_in_a_summary(tmp_path):
-    """R-458: before anything would be in neither, the summary is written again."""
+    """R-458: the summary is written again before any message would be missing from both."""
     chat = await without_tools(tmp_path, [], **NO_WORTH)
     for number in range(40):
         await chat.say(f"u{number} " + "q" * 800, number)
@@ -65,7 +68,7 @@ async def test_each_message_is_in_the_request_or_in_a_summary(tmp_path):
     ("chars", "settings", "asked"), [(800, {}, 0), (8_000, {}, 1), (20, NO_WORTH, 0), (800, NO_WORTH, 1)]
 )
 async def test_a_summary_must_save_enough(tmp_path, chars, settings, asked):
-    """R-458: 12,000 tokens while the provider caches the chat, and always 200."""
+    """R-458: it must save 12,000 tokens while the provider caches the chat, and at least 200 in any case."""
     chat = await without_tools(tmp_path, [], replies=lambda request: says("a" * chars), **settings)
     for number in range(13):
         await chat.say("q" * chars, number)
@@ -79,7 +82,7 @@ def written(bench: Bench, kind: str) -> dict:
 
 
 async def kept_chat(root, summary: str, questions: int = 3, **settings):
-    """Return the bench and the session of a chat of some questions that was compacted."""
+    """Return the bench and the session of a chat that had several questions and was compacted."""
     adapter = ScriptedAdapter("s", lambda r: says(summary if r.purpose == "summary" else "an answer " * 60))
     tools = {"enabled": False} if settings.pop("bare", False) else None
     bench = kept(root, adapter, settings={"on_compact": "stop", **settings}, tools=tools)
@@ -106,7 +109,7 @@ async def test_the_summary_of_a_chat_without_tools_is_in_its_snapshots(tmp_path)
 
 
 async def test_a_checkpoint_has_a_summary_and_the_exact_words(tmp_path):
-    """R-467, R-468: kind, event, strategy, structured summary, evidence with its hash, and why it was written."""
+    """R-467, R-468: it has the kind, event, strategy, structured summary, evidence with its hash, and reason."""
     bench, _ = await kept_chat(tmp_path, nine("- one thing of"), policy="cowork")
     raw = written(bench, "pre_compaction")
     change = next(e.payload for e in bench.store.load_events("chat-1") if getattr(e.payload, "kind", "") == "compacted")
@@ -160,7 +163,7 @@ NINE = "\n\n".join(f"{n}. **{title}**\n- point {n}\n- more of {n}" for n, title 
     ],
 )  # fmt: skip
 async def test_the_structured_summary_is_read_from_the_summary(tmp_path, policy, summary, expected):
-    """R-471: nine sections, labelled lists, or the first 400 characters as one finding."""
+    """R-471: it is read from nine sections, from labelled lists, or from the first 400 characters as one finding."""
     bench, _ = await kept_chat(tmp_path, summary, 5, policy=policy)
     raw = written(bench, "pre_compaction")
     read = raw["structuredSummary"]
@@ -169,7 +172,7 @@ async def test_the_structured_summary_is_read_from_the_summary(tmp_path, policy,
 
 
 async def test_after_a_restore_pairs_are_complete(tmp_path):
-    """R-477: before anything else, so that the next request can be sent."""
+    """R-477: pairs are completed before anything else, so that the next request can be sent."""
     call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
     history = [
         {"role": "user", "content": "look"},
@@ -204,7 +207,7 @@ LOOP = (
 
 
 async def test_a_snapshot_has_the_state_of_the_chat(tmp_path):
-    """R-461, R-462, R-478: the parts of the document's payload, in files of the user alone."""
+    """R-461, R-462, R-478: the snapshot has the parts of the document's payload, in files only the user can read."""
     bench, session = await kept_chat(tmp_path, nine(), policy="cowork")
     raw = written(bench, "snapshot")
     assert set(PARTS) <= set(raw)
@@ -221,7 +224,7 @@ async def test_a_snapshot_has_the_state_of_the_chat(tmp_path):
 
 
 async def test_texts_in_a_snapshot_are_truncated(tmp_path):
-    """R-463: 50,000 characters, 10,000 of a tool's result."""
+    """R-463: texts are truncated to 50,000 characters, tool results to 10,000."""
     (tmp_path / "long.txt").write_text("a line of the file\n" * 1_500)
     steps = iter([calls(("c1", "read_file", '{"path": "long.txt"}')), says("a" * 300)])
     adapter = ScriptedAdapter("s", lambda request: next(steps))
@@ -238,7 +241,7 @@ async def test_texts_in_a_snapshot_are_truncated(tmp_path):
 
 @pytest.mark.parametrize(("number", "chars", "asked"), [(8, 2_800, 0), (9, 2_800, 1), (11, 400, 0), (12, 400, 1)])
 async def test_the_first_summary_comes_at_24_messages_or_12000_tokens(tmp_path, number, chars, asked):
-    """R-457: the latter with more than 16 messages; at most 1536 tokens; calls and results are none."""
+    """R-457: tokens count only above 16 messages; a summary has at most 1536 tokens; calls and results are excluded."""
     messages = [m for i in range(number) for m in exchange(i, chars)]
     messages[2:2] = tool_step(1, "r" * 400)
     chat = await without_tools(tmp_path, messages, **NO_WORTH)
@@ -253,7 +256,7 @@ FLUSHED = "Decisions:\n- keep it\n\nOpen Loops:\n- none\n\nNext Actions:\n- test
 
 
 async def flushed(root, tokens: int, *, remembers=True, messages=20):
-    """Return a chat of 20,000 tokens whose request has exactly that size, and its bench."""
+    """Return a chat of 20,000 tokens whose request has exactly `tokens` tokens, and its bench."""
     adapter = ScriptedAdapter("s", lambda r: says(FLUSHED if r.purpose == "summary" else "done"))
     bench = kept(root, adapter, window=20_000, settings={"policy": "cowork"}, remembers=remembers)
     with patch.object(chat_model, "MessageCounter", lambda text: MessageCounter.chars4()):
@@ -271,7 +274,10 @@ async def flushed(root, tokens: int, *, remembers=True, messages=20):
     [(17_800, {}, 0), (17_801, {}, 1), (17_801, {"remembers": False}, 0), (17_801, {"messages": 2}, 0)],
 )
 async def test_the_memory_is_flushed_if_less_than_1200_tokens_are_left(tmp_path, tokens, more, asked):
-    """R-409, R-446: below window − 5 %, also when nothing is compacted; not off, nor for fewer than 4 messages."""
+    """R-409, R-446: it is flushed below window − 5 % even without a compaction.
+
+    It is not flushed if disabled or for fewer than 4 messages.
+    """
     chat = await flushed(tmp_path, tokens, **more)
     assert [request.max_output_tokens for request in chat.asked] == [220] * asked
     assert (chat.changes, len(chat.named("memory_flushed"))) == ([], asked)
@@ -283,7 +289,7 @@ async def test_the_memory_is_flushed_if_less_than_1200_tokens_are_left(tmp_path,
 
 
 async def test_evidence_covers_everything_removed_within_64_kib(tmp_path):
-    """R-469: the exact text with its place; over the limit the oldest tool results are truncated first."""
+    """R-469: it has the exact text with its place; over the limit, the oldest tool results are truncated first."""
     adapter = ScriptedAdapter("s", lambda r: says(nine() if r.purpose == "summary" else "done"))
     bench = kept(tmp_path, adapter, settings={"policy": "cowork", "on_compact": "stop"})
     session = await bench.open()
@@ -308,7 +314,7 @@ async def test_evidence_covers_everything_removed_within_64_kib(tmp_path):
 
 @pytest.mark.parametrize(("messages", "source"), [(2, 2), (6, 1)])
 async def test_an_older_checkpoint_with_fewer_messages_never_wins(tmp_path, messages, source):
-    """R-473, R-474: otherwise the order is the document's; both times are reported."""
+    """R-473, R-474: otherwise the document's order applies; both times are reported."""
     for kind, number, ms in (("checkpoints", messages, 5_000), ("snapshots", 4, 9_000)):
         folder = tmp_path / f"state/transcripts/{kind}"
         folder.mkdir(parents=True)

@@ -40,14 +40,17 @@ def sections(chat) -> list[int]:
     ("window", "budget"), [(200_000, 4096), (128_000, 4096), (16_000, 640), (14_300, 504), (14_250, 500), (12_000, 500)]
 )
 async def test_the_summary_may_have_4096_tokens_or_8_percent(tmp_path, window, budget):
-    """R-407, R-427, R-428: of window − 8000 − system prompt, at least 500; the share of slack is off."""
+    """R-407, R-427, R-428: 8 % of window − 8000 − system prompt, at least 500; the share of slack is off."""
     chat = await cowork(tmp_path, talk(100, window // 120), window, system_prompt="")
     await measures(chat, window * 9 // 10)
     assert [request.max_output_tokens for request in chat.asked] == [budget]
 
 
 async def test_the_share_of_slack_is_a_parameter(tmp_path):
-    """R-427: 0.6 of the free room after the removal; not the default, which would yield 500 for the document's 640."""
+    """R-427: with 0.6 of the free room after the removal, the budget is 500 instead of the document's 640.
+
+    Off by default.
+    """
     management = {"compaction": {"summary": {"share_of_slack": 0.6}}}
     chat = await cowork(tmp_path, talk(100, 133), 16_000, system_prompt="", management=management)
     await measures(chat, 14_400)
@@ -55,7 +58,7 @@ async def test_the_share_of_slack_is_a_parameter(tmp_path):
 
 
 async def test_the_summary_has_nine_sections(tmp_path):
-    """R-429, R-430: asked for as `N. **Title**`, and on the wire in this order and form."""
+    """R-429, R-430: sections are requested as `N. **Title**`, and sent in this order and form."""
     chat = await handed_on(tmp_path, talk(20, 500), 11_000)
     assert HEADING.findall(body(chat)) == [(str(number), title) for number, title in enumerate(TITLES, 1)]
     assert re.findall(r"^(\d)\. \*\*(.+?)\*\* –", chat.prompts[0], re.MULTILINE) == HEADING.findall(body(chat))
@@ -77,7 +80,7 @@ async def test_headings_in_other_forms_are_parsed(tmp_path, form):
 
 
 async def test_user_messages_are_verbatim_and_in_order(tmp_path):
-    """R-429, R-431: by code; none of the model's text there."""
+    """R-429, R-431: code inserts them; the section contains none of the model's text."""
     said = [f"wish {number}: `x -> y`,\n  exactly so" for number in range(6)]
     messages = [m for text in said for m in ({"role": "user", "content": text}, say("assistant", 900, "yes "))]
     chat = await handed_on(tmp_path, [say("user", 10, "first"), *messages, *talk(10, 500)], 11_000)
@@ -100,7 +103,7 @@ async def test_text_in_the_summary_gives_no_orders_and_closes_no_element(tmp_pat
 
 
 async def test_a_summary_that_is_too_long_is_truncated_to_its_budget(tmp_path):
-    """R-433: the longest sections first; the prompt states the budget in words, and which sections come first."""
+    """R-433: the longest sections are truncated first; the prompt states the budget and the most important sections."""
     chat = await handed_on(tmp_path, talk(100, 133), 14_500, summary=nine("some words of a section " * 100))
     assert chat.asked[0].max_output_tokens == 512
     own = re.sub(r"(?s)(2\. \*\*User Messages\*\*).*?(?=3\. \*\*)", r"\1\n\n", body(chat))
@@ -111,7 +114,7 @@ async def test_a_summary_that_is_too_long_is_truncated_to_its_budget(tmp_path):
 
 
 async def test_of_a_reply_truncated_at_its_limit_the_complete_sections_count(tmp_path):
-    """R-433: raw text is for replies of which nothing can be used."""
+    """R-433: raw text is used only if no section of the reply is complete."""
     parts = nine().split("\n\n")
     first = "\n\n".join(parts[i] for i in (0, 6, 7, 8, 2, 3)) + "\n\n5. **Key Technical Details**\nin the mid"
     reply = (TextDelta(first), Finished("length", (), None))
@@ -124,7 +127,7 @@ async def test_of_a_reply_truncated_at_its_limit_the_complete_sections_count(tmp
 
 
 async def test_a_models_reasoning_is_added_to_its_room(tmp_path):
-    """R-433: a reply that thinking cut is asked for again with room for both."""
+    """R-433: a reply cut off by thinking is requested again, with room for both."""
 
     def summarise(request):
         if request.max_output_tokens < 900:
@@ -148,7 +151,10 @@ def cut(letter: str, head: int, tail: int) -> str:
 
 
 async def test_each_kind_of_message_has_its_share_of_the_transcript(tmp_path):
-    """R-436, R-437, R-438: 3000, 1500, 1200 and 800 characters, 70 % head and 30 % tail; the lines of each kind."""
+    """R-436, R-437, R-438: the limits are 3000, 1500, 1200 and 800 characters, 70 % head and 30 % tail.
+
+    Each kind has its lines.
+    """
     pixel = "data:image/png;base64," + "A" * 2_000_000
     image = {"type": "image_url", "image_url": {"url": pixel}}
     messages = [
@@ -170,7 +176,7 @@ async def test_each_kind_of_message_has_its_share_of_the_transcript(tmp_path):
 
 
 async def test_text_truncated_to_less_than_600_characters_keeps_its_head(tmp_path):
-    """R-437: the first n − 3 and three points; at 600 both ends."""
+    """R-437: the first n − 3 characters and three dots remain; from 600 on, both ends."""
     for cap, expected in ((599, "U" * 596 + "..."), (600, cut("U", 420, 160))):
         management = {"compaction": {"transcript": {"caps": {"user": cap}}}}
         messages = [say("user", 10, "first"), {"role": "user", "content": "U" * 900}, *talk(20, 500)]
@@ -179,7 +185,10 @@ async def test_text_truncated_to_less_than_600_characters_keeps_its_head(tmp_pat
 
 
 async def test_of_a_long_transcript_the_middle_is_dropped(tmp_path):
-    """R-436, R-439: 60,000 characters; first and newest stay, whole entries go and are counted, the user's last."""
+    """R-436, R-439: of 60,000 characters, the first and newest entries stay.
+
+    Whole entries are dropped and counted, the user's last.
+    """
     messages = [say("user", 10, "first")]
     for i in range(60):
         messages += [say("user", 100, f"wish {i} "), {"role": "assistant", "content": f"answer {i} " + "a" * 6_000}]
@@ -196,7 +205,7 @@ async def test_of_a_long_transcript_the_middle_is_dropped(tmp_path):
 
 
 async def test_the_first_and_the_newest_of_a_transcript_stay_even_with_only_user_messages(tmp_path):
-    """R-439: of messages of the user, too, those in the middle go."""
+    """R-439: the user's messages in the middle are dropped as well."""
     messages = [{"role": "user", "content": f"wish {i} " + "u" * 2_900} for i in range(40)]
     chat = await handed_on(tmp_path, [say("user", 10, "first"), *messages, say("assistant", 10, "yes")], 31_500)
     told = conversation(chat)
@@ -214,7 +223,7 @@ LONG = "\n\n".join(
 
 
 async def guarded(root, tokens: int, window=100_000, removed=14):
-    """Return a chat with that many pinned tokens."""
+    """Return a chat with `tokens` pinned tokens after a handoff, whose summary has its frame."""
     pinned = [say("user", tokens // 10, f"p{i} ", pinned=True) for i in range(10)]
     messages = [say("user", 10, "first"), *pinned, *talk(removed, 400)]
     chat = await handed_on(root, messages, window, summary=LONG)
@@ -224,7 +233,10 @@ async def guarded(root, tokens: int, window=100_000, removed=14):
 
 
 async def test_with_the_summary_the_request_is_at_most_95_percent(tmp_path):
-    """R-440, R-441, R-442: sections 5, 6, 4, 3 go, 2 keeps excerpts, the text shrinks; frame and 1, 7, 8, 9 stay."""
+    """R-440, R-441, R-442: sections 5, 6, 4 and 3 are dropped, 2 is reduced to excerpts, text is cut.
+
+    The frame and 1, 7, 8 and 9 stay.
+    """
     seen, sizes = [], []
     for tokens in (90_900, 91_000, 91_200, 91_800, 92_100, 93_700, 94_100):
         chat = await guarded(tmp_path, tokens)
@@ -245,7 +257,7 @@ async def test_the_first_truncation_leaves_2000_tokens_of_slack(tmp_path):
 
 
 async def test_other_pinned_blocks_follow_the_summary(tmp_path):
-    """R-444: profile, shared context and memory stay where they are, after the summary."""
+    """R-444: profile, shared context and memory keep their place after the summary."""
     messages = talk(20, 500)
     for index, tag in ((1, "user_profile"), (2, "shared_context"), (3, "memory_recall")):
         messages[index]["meta"] = {"tag": tag}

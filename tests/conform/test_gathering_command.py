@@ -1,4 +1,4 @@
-"""The command line's view of the chat's gathering: classification, definitions, completion (R-206…R-261)."""
+"""The chat's gathering of code as the command line shows it: classification, definitions, completion (R-206…R-261)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.contract.command_line import run
 
 
 def answers(command: str, *jobs: dict[str, Any], cache: Path | None = None) -> list[dict[str, Any]]:
-    """Return the answer to each job of a command, all of them good."""
+    """Return the answer to each job of a command, all of which must succeed."""
     stdin = "".join(json.dumps(job) + "\n" for job in jobs)
     environment = {"XDG_CACHE_HOME": str(cache), "HOME": str(cache)} if cache else {}
     status, out, err = run(command, "--jobs", stdin=stdin, **environment)
@@ -48,14 +48,14 @@ CONFIDENCE = {
 
 
 def test_confidence_is_counted_from_patterns_keywords_and_strong_words():
-    """R-209: 3, 1 and 2 points each; 5 are high, 3 medium."""
+    """R-209: they give 3, 1 and 2 points each; 5 points are high confidence, 3 medium."""
     answered = classified(*CONFIDENCE)
     assert {text: one["confidence"] for text, one in zip(CONFIDENCE, answered, strict=True)} == CONFIDENCE
     assert all(one["isCodebaseRelated"] for one in answered)
 
 
 def test_categories_are_sorted_by_their_keywords():
-    """R-209; a question about something else has none, and low confidence."""
+    """R-209: an unrelated question has no categories and low confidence."""
     many, unrelated = classified("mock coverage fixture database schema oauth", "What is the capital of France?")
     assert many["categories"][:3] == ["testing", "database", "authentication"]
     shown = {name: unrelated[name] for name in ("isCodebaseRelated", "categories", "confidence")}
@@ -84,11 +84,11 @@ def test_each_category_has_its_words():
 
 
 POINTS = 60
-"""Points of a definition that are worth the highest score, 0.9."""
+"""The number of points at which a definition gets the highest score, 0.9."""
 
 
 def definitions(folder: Path, files: dict[str, str], question: str) -> dict[str, float]:
-    """Return the points of each definition that `gather` finds, by path and line, as the document's pipeline does."""
+    """Return the points of each definition found by `gather`, by path and line, in the document's pipeline."""
     write(folder / "project", files)
     options = {"root": str(folder / "project"), "always": True, "budget": "1M"}
     [answer] = answers("gather", {"question": question, "options": options, "strict": True}, cache=folder)
@@ -97,9 +97,11 @@ def definitions(folder: Path, files: dict[str, str], question: str) -> dict[str,
 
 
 def test_definitions_with_a_term_in_name_or_text_are_found_by_kind(tmp_path):
-    """R-222, R-223: type, terms in the name twice, in the code once, a child 2, a class or method 3, 1000 characters.
+    """R-222, R-223: points are given for the type, and for terms in the name (twice) and the code (once).
 
-    Of two terms the first is worth 10, the second 1; three hits and more count half a point each.
+    Points are also given for a child (2), a class or method (3) and 1000 characters.
+
+    Of two terms, the first is worth 10 and the second 1; from the third hit on, each counts half a point.
     """
     long = "    x = 'zebra'\n" + "    y = 1\n" * 120
     files = {
@@ -123,7 +125,7 @@ def test_definitions_with_a_term_in_name_or_text_are_found_by_kind(tmp_path):
 
 
 def test_unparsable_text_yields_its_lines_or_pattern_matches(tmp_path):
-    """R-222, R-225: TypeScript, JavaScript and Python by pattern, other text by its first lines."""
+    """R-222, R-225: TypeScript, JavaScript and Python yield pattern matches, other text its first lines."""
     files = {"notes.txt": "first\nthe zebra\nthird\n", "broken.xyz": "function zebra() {\n  return 1\n}\n"}
     found = definitions(tmp_path, files, "zebra")
     assert {place.partition(":")[0] for place in found} == set(files)
@@ -143,7 +145,7 @@ def test_unparsable_text_yields_its_lines_or_pattern_matches(tmp_path):
     ],
 )
 def test_more_definitions_are_chosen_more_strictly(tmp_path, others, kept):
-    """R-224: 5 and all, 10 and 100, 15 and 75, 20 and 50."""
+    """R-224: the minimum is 5 points (all are kept), then 10 (100 are kept), 15 (75) and 20 (50)."""
     named = max(0, 90 if kept.get("named") else 0)
     files = {
         "function.py": "".join(f"def f{n}():\n    return 'zebra'\n\n" for n in range(others - named)),
@@ -175,7 +177,10 @@ def completions(*models: str, text: str = "a = 1\nb = \n", line: int = 1, column
 
 
 def test_tokens_around_the_cursor_depend_on_the_models_name():
-    """R-258, R-259: prefix, suffix, middle; stops. R-260: the source's own for DeepSeek can be chosen."""
+    """R-258, R-259: the order is prefix, suffix, middle, with stop tokens.
+
+    R-260: the source's tokens for DeepSeek are an option.
+    """
     [source] = completions("x", family="deepseek-ascii")
     assert source["prompt"] == "<|fim_begin|>a = 1\nb = <|fim_hole|>\n<|fim_end|>"
     assert source["stop"] == ["<|end_of_text|>", "<file_sep>", "\n\n\n"]
@@ -185,13 +190,13 @@ def test_tokens_around_the_cursor_depend_on_the_models_name():
 
 
 def test_a_model_without_such_tokens_continues_the_text():
-    """R-259: imports and prefix; it stops at an empty line or a fence."""
+    """R-259: the prompt has the imports and the prefix; the completion stops at an empty line or a fence."""
     [answer] = completions("gpt-5")
     assert (answer["prompt"], answer["stop"]) == ("a = 1\nb = ", ["\n\n", "```"])
 
 
 def test_a_prompt_has_2000_tokens_before_and_500_after_the_cursor():
-    """R-256, R-257: 8,000 and 2,000 characters, and the imports above them, at most 1,000."""
+    """R-256, R-257: 8,000 and 2,000 characters, preceded by at most 1,000 characters of imports."""
     imports = "".join(f"import m{n:03}\n" for n in range(300))
     text = imports + "x = 1\n" * 3_000
     [answer] = completions("starcoder2", text=text, line=2_000, column=2)
@@ -200,7 +205,7 @@ def test_a_prompt_has_2000_tokens_before_and_500_after_the_cursor():
 
 
 def test_tokens_can_be_configured_and_those_in_a_file_are_harmless():
-    """R-260: `deepseek` as published, `deepseek-ascii` as in the source."""
+    """R-260: `deepseek` uses the published tokens, `deepseek-ascii` those of the source."""
     for family, begin in (("deepseek", "<\uff5cfim\u2581begin\uff5c>"), ("deepseek-ascii", "<|fim_begin|>")):
         [answer] = completions("some-model", family=family)
         assert answer["prompt"].startswith(begin), family
@@ -219,11 +224,11 @@ ABOUT_THE_PROJECT = {
     "refactor": True,
     "roses and poems": False,
 }
-"""Question → answer: empty, a negation, a pattern, one keyword, two, a strong word, nothing."""
+"""Question → expected answer: empty, a negation, a pattern, one keyword, two keywords, a strong word, no match."""
 
 
 def test_words_decide_in_the_documents_order():
-    """R-207: empty and negated questions first; then a pattern, two keywords or one strong word."""
+    """R-207: empty and negated questions are decided first; then a pattern, two keywords or one strong word counts."""
     answered = classified(*ABOUT_THE_PROJECT)
     related = [one["isCodebaseRelated"] for one in answered]
     assert dict(zip(ABOUT_THE_PROJECT, related, strict=True)) == ABOUT_THE_PROJECT
@@ -232,13 +237,13 @@ def test_words_decide_in_the_documents_order():
 
 @pytest.mark.parametrize("word", ["not", "no", "without", "exclude", "avoid"])
 def test_a_negation_reaches_three_words(word):
-    """R-208: a keyword among the next three, and not the fourth."""
+    """R-208: a negation applies to a keyword among the next three words, not to the fourth."""
     near, far = classified(f"tell {word} of a database schema", f"tell {word} one two more database schema")
     assert (near["isCodebaseRelated"], far["isCodebaseRelated"]) == (False, True)
 
 
 def test_long_words_may_be_misspelt():
-    """R-211: two letters in words of five and more; "the" is not "rest" outside `strict`."""
+    """R-211: two letters may be wrong in words of five or more; "the" does not match "rest" outside `strict`."""
     misspelt, other = classified("middlewre endpont", "gardening tulips")
     assert (misspelt["isCodebaseRelated"], other["isCodebaseRelated"]) == (True, False)
     [the] = answers("classify", {"text": "the rats and the cats in the mud"})

@@ -19,7 +19,7 @@ SECTIONS = (
 
 
 async def kodacode(root, messages: list[Given], window: int = 1_000_000, policy: str = "kodacode", **more) -> Chat:
-    """Return an idle chat whose replies do not have to be terse: its prompt has 100 tokens."""
+    """Return an idle chat without the instruction to be terse, so that its prompt has 100 tokens."""
     return await chat_with(root, policy, messages, window, **{"response_style": "default", **more})
 
 
@@ -37,7 +37,7 @@ def updated(chat: Chat) -> dict:
 
 
 def summary(chat: Chat) -> str:
-    """Return the summary as the next request has it: the first message, the assistant's."""
+    """Return the summary as the next request contains it: the first message, in the assistant's role."""
     first = chat.view[0]
     assert (first.role, first.text.partition("\n")[0]) == ("assistant", "Compaction Summary:")
     return first.text
@@ -83,7 +83,7 @@ async def test_history_at_80_percent_stays_and_above_it_is_summarised(tmp_path, 
     ],
 )
 async def test_the_target_is_below_the_trigger(tmp_path, options, levels):
-    """R-306: threshold − 0.10, or half of it; in tokens trigger − limit / 20."""
+    """R-306: the target is threshold − 0.10, or half of the threshold; in tokens, trigger − limit / 20."""
     chat = await summarised(tmp_path, talk(45), 10_000, context_management=options)
     budget = updated(chat)["input_budget"]
     assert (budget["trigger_tokens"], budget["target_tokens"]) == levels
@@ -91,13 +91,13 @@ async def test_the_target_is_below_the_trigger(tmp_path, options, levels):
 
 @pytest.mark.parametrize("value", [0, -1, 1, "much"])
 async def test_an_invalid_threshold_is_refused(tmp_path, value):
-    """R-306, ours: an error that names the key, where the source puts it in order silently."""
+    """R-306, ours: the error names the key, whereas the source corrects the value silently."""
     with pytest.raises(ConfigError, match=r"context_management\.compaction_threshold"):
         await kodacode(tmp_path, [], context_management={"compaction_threshold": value})
 
 
 async def test_everything_in_an_unshaped_request_counts(tmp_path):
-    """R-307: prompt, tools, summary and raw results; the sent request was always below the trigger."""
+    """R-307: prompt, tools, summary and raw results count, although the sent request was always below the trigger."""
     bare = (await kodacode(tmp_path, talk(3))).tokens()
     assert bare == 100 + 600
     assert (await kodacode(tmp_path, talk(3), system_prompt="S" * 4_000)).tokens() == bare + 900
@@ -123,7 +123,7 @@ async def test_an_unknown_window_is_assumed(tmp_path, chars, planned):
 
 
 async def test_all_but_two_turns_are_summarised_if_that_reaches_the_target(tmp_path):
-    """R-308, R-309: exactly the target is enough, one token less is not, and far less is not a mistake."""
+    """R-308, R-309: exactly the target is enough, one token less is not, and far less is allowed."""
     chat = await summarised(tmp_path, talk(39), 9_999)
     update = updated(chat)
     size = update["input_budget"]["consolidated_request_tokens"]
@@ -138,7 +138,7 @@ async def test_all_but_two_turns_are_summarised_if_that_reaches_the_target(tmp_p
 
 
 async def test_otherwise_all_finished_turns_are_summarised_and_never_the_running_one(tmp_path):
-    """R-309: two large turns; then a message so large that the target cannot be reached; then a loop of tools."""
+    """R-309: tested with two large turns, a message so large that the target cannot be reached, and a tool loop."""
     chat = await summarised(tmp_path, [*talk(2), *talk(2, 12_000)], 15_000)
     assert (updated(chat)["update_reason"], updated(chat)["frontier_turn_id"]) == ("token_pressure", "turn-4")
     assert chat.texts[1:] == ["x" * 400]
@@ -156,7 +156,7 @@ async def test_otherwise_all_finished_turns_are_summarised_and_never_the_running
 
 
 async def test_two_finished_turns_give_the_first_candidate_nothing(tmp_path):
-    """R-309 (a): it must cover more than the summary does now."""
+    """R-309 (a): the candidate must cover more than the current summary does."""
     chat = await summarised(tmp_path, talk(2, 12_000), 15_000)
     assert updated(chat)["update_reason"] == "token_pressure"
 
@@ -180,7 +180,10 @@ WORK = [
 
 
 async def test_the_summary_has_seven_sections_with_the_decisions(tmp_path):
-    """R-314, R-316, R-320: labels and plain sentences, each quoted with its turn; why a file matters."""
+    """R-314, R-316, R-320: decisions come from labels and plain sentences, each quoted with its turn.
+
+    Files have a reason.
+    """
     chat = await summarised(tmp_path, WORK)
     headings = [line for line in summary(chat).splitlines() if line.startswith("#")]
     assert headings == list(SECTIONS)
@@ -203,14 +206,14 @@ async def test_the_summary_has_seven_sections_with_the_decisions(tmp_path):
 
 
 async def test_under_strict_only_labels_count(tmp_path):
-    """R-314, R-320: `strict` is the source's own reading."""
+    """R-314, R-320: `strict` follows the source."""
     chat = await summarised(tmp_path, WORK, policy="kodacode strict")
     assert "I decided to keep" not in summary(chat).partition("## Key Decisions")[2]
     assert section(chat, "## Next Steps") == ["add tests"]
 
 
 async def test_the_artifact_has_the_documents_fields_and_every_item_its_turn(tmp_path):
-    """R-315: as in the logged event."""
+    """R-315: the artifact is read from the logged event."""
     artifact = updated(await summarised(tmp_path, WORK))["artifact"]
     fields = {
         "settled_decisions": {"decision", "rationale", "status", "source_turn_id"},
@@ -236,7 +239,10 @@ async def test_the_artifact_has_the_documents_fields_and_every_item_its_turn(tmp
     [(12_000, 0.6, 1_024), (40_000, 0.6, 2_500), (100_000, 0.6, 4_096), (40_000, 2_000, 2_000)],
 )
 async def test_the_summary_uses_its_bytes_for_rules_and_warnings_first(tmp_path, window, target, size):
-    """R-317: of 57 of each those that say never, must, do not, then the newest; at most a quarter of the target."""
+    """R-317: of 57 items each, those with never, must or do not come first, then the newest.
+
+    At most a quarter of the target.
+    """
     turns = [
         m
         for n in range(57)
@@ -261,7 +267,10 @@ async def test_the_summary_uses_its_bytes_for_rules_and_warnings_first(tmp_path,
 
 
 async def test_lines_have_their_limits_in_bytes(tmp_path):
-    """R-318: goal 240, assistant text 320, episode 360, file 240; at most 12 files and 6 failed tools."""
+    """R-318: the limits are goal 240, assistant text 320, episode 360, file 240.
+
+    At most 12 files and 6 failed tools.
+    """
     long = "mühsam " * 300
     labels = ("Decision", "Next", "Constraint", "Warning", "Blocked")
     reads = list[Given]()
@@ -295,7 +304,7 @@ async def test_lines_have_their_limits_in_bytes(tmp_path):
 
 
 async def test_a_summary_is_the_old_one_and_the_new_turns(tmp_path):
-    """R-319: covered turns are not read again; steering and thanks do not change the goal; no fact twice."""
+    """R-319: covered turns are not read again; steering and thanks do not change the goal; no fact is repeated."""
     rest = " Here it is, with all its words." * 40
     first = [
         *said("Port the parser.", f"Warning: main is protected{rest}"),

@@ -17,17 +17,20 @@ from tests.unit.session.fakes import calls, says
 
 
 async def kodacode(root, messages: list[Given], window: int = 1_000_000, policy: str = "kodacode", **more) -> Chat:
-    """Return an idle chat whose replies do not have to be terse: its prompt has 100 tokens."""
+    """Return an idle chat without the instruction to be terse, so that its prompt has 100 tokens."""
     return await chat_with(root, policy, messages, window, **{"response_style": "default", **more})
 
 
 def hit(size: int) -> str:
-    """Return two lines that a search reports in `size` bytes."""
+    """Return two lines of `size` bytes, as reported by a search."""
     return "\n".join(("hay " + "x" * 200, "hay " + "x" * (size - 243)))
 
 
 async def test_large_results_before_the_newest_step_are_placeholders(tmp_path):
-    """R-340, R-341: 512 bytes of listed tools; never errors, reads, edits, nor if the placeholder is not shorter."""
+    """R-340, R-341: results of listed tools from 512 bytes on are replaced.
+
+    Errors, reads, edits and results shorter than a placeholder are not.
+    """
     files = {"a.txt": hit(511), "b.txt": hit(512), "long.txt": "a line of words\n" * 60}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -62,7 +65,7 @@ def searching(number: int, size: int, name: str) -> list[Given]:
 
 
 async def test_edits_stay_in_finished_turns_too(tmp_path):
-    """R-340: over the budget of the raw tail everything else that is large goes, errors and reads as well."""
+    """R-340: above the budget of the raw tail, all other large results are replaced, including errors and reads."""
     names = ("read_file", "grep_search", "insert_edit", "create_file")
     turns = [m for n, name in enumerate(names) for m in searching(n, 4_000, name)]
     chat = await kodacode(tmp_path, [*turns, *talk(1)], 9_000)
@@ -74,7 +77,7 @@ async def test_edits_stay_in_finished_turns_too(tmp_path):
 
 @pytest.mark.parametrize("above", [False, True])
 async def test_the_short_form_of_the_prompt_is_sent_above_the_trigger(tmp_path, above):
-    """R-344: the difference counts as saved."""
+    """R-344: the difference counts as saved tokens."""
     chat = await kodacode(tmp_path, [], 8_000, system_prompt=None)
     full = chat.session.control.system_message.text
     await chat.say("y" * 4 * (6_380 if above else 5_000))
@@ -86,7 +89,7 @@ async def test_the_short_form_of_the_prompt_is_sent_above_the_trigger(tmp_path, 
 
 
 def plain(schema: object, *, is_names: bool = False) -> object:
-    """Return a schema without the descriptions in it; a property may be named so."""
+    """Return a schema without its descriptions; a property called `description` is kept."""
     if isinstance(schema, list | tuple):
         return [plain(one) for one in schema]
     if not isinstance(schema, dict):
@@ -100,7 +103,7 @@ def plain(schema: object, *, is_names: bool = False) -> object:
 
 @pytest.mark.parametrize("above", [False, True])
 async def test_schemas_lose_their_nested_descriptions_above_the_target(tmp_path, above):
-    """R-345: the tool's own description and all that checks arguments stay."""
+    """R-345: the tool's own description and everything that validates arguments are kept."""
     chat = await kodacode(tmp_path, [], 10_000, tools=True, chars4=False)
     whole = chat.session.control.specs
     await chat.say("word " * (5_000 if above else 1_000))
@@ -132,7 +135,10 @@ def repository(folder: Path) -> None:
 
 
 async def test_the_packet_has_no_contents_and_no_hunks(tmp_path):
-    """R-355: at most 20 changed files; a line break in a path does no harm; not even diagnostics quote a file."""
+    """R-355: it lists at most 20 changed files.
+
+    A line break in a path is harmless, and diagnostics do not quote files.
+    """
     for n in range(25):
         (tmp_path / f"f{n:02}.py").write_text(f"secret_{n} = 1\n")
     (tmp_path / "a\n- M b.py").write_text("secret = 1\n")
@@ -166,11 +172,14 @@ OLDER = {
         {"use": "require_savings", "automatic": 20_000},
     ],
 }  # fmt: skip
-"""The parameters of older documents: 0.9, ten turns, 40,000 tokens, 20,000 to save."""
+"""The parameters of older documents: 0.9 of the window, ten turns, 40,000 tokens, at least 20,000 saved."""
 
 
 async def test_parameters_of_older_documents_are_possible_but_not_defaults(tmp_path):
-    """R-362: by default 89 % of the window summarises; with them nothing happens, and above 90 % results go."""
+    """R-362: by default a summary is written at 89 % of the window.
+
+    With them none is, and above 90 % results are cleared.
+    """
     turns = [m for n in range(30) for m in searching(n, 12_000, "memo")]
     own = {"policies": {"older": {"extends": "kodacode strict", "stage": [OLDER]}}}
     by_default = await kodacode(tmp_path, turns, 102_000)

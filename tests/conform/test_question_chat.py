@@ -1,4 +1,4 @@
-"""CodeBuddy's questions in a chat: is it about the project, which files are named, which terms (R-201…R-220, R-267)."""
+"""CodeBuddy's questions in a chat: relation to the project, named files and search terms (R-201…R-220, R-267)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def related(**changed: object) -> str:
 
 
 async def test_the_question_decides_whether_code_is_gathered(code_chat):
-    """R-201: nothing is gathered for a question about something else, and it is sent as it was typed."""
+    """R-201: for an unrelated question nothing is gathered, and it is sent as typed."""
     chat = await code_chat(FILES)
     block = await chat.ask(QUESTION)
     assert "#### function `parse_config` (lines 4-6)" in block
@@ -46,7 +46,7 @@ async def test_the_question_decides_whether_code_is_gathered(code_chat):
 
 
 async def test_all_gatherers_run_in_parallel_and_a_late_one_is_missing(code_chat):
-    """R-203: 8 s by default; the team's program is late, and the code is in time."""
+    """R-203: the limit is 8 s by default; the team's program exceeds it, and the code is still included."""
     chat = await code_chat(FILES, team={"enabled": True, "command": ("sleep", "600")}, timeout_s=3.0)
     await chat.ask("who on the team knows parse_config in this project?")
     assert chat.found["timed_out"] == ["team"]
@@ -56,7 +56,7 @@ async def test_all_gatherers_run_in_parallel_and_a_late_one_is_missing(code_chat
 
 
 async def test_one_call_to_a_small_model_classifies(code_chat):
-    """R-204, R-267: JSON with three fields, one to five categories, none for a question about something else."""
+    """R-204, R-267: the reply is JSON with three fields and one to five categories, or none for unrelated questions."""
     chat = await code_chat(FILES, replies=answers(related(categories=list("abcdefg"))))
     await chat.ask(UNRELATED)
     assert (chat.asked.count(QUESTIONS[0]), chat.found["classified_by"]) == (1, "model")
@@ -86,7 +86,7 @@ async def test_a_reply_is_parsed_without_its_fences_or_the_words_decide(code_cha
 
 
 async def test_the_kinds_of_a_question_choose_format_and_architecture(code_chat):
-    """R-212: several at once, joined; none of them is a general inquiry."""
+    """R-212: several kinds are joined; without any, the question is a general inquiry."""
     kinds = json.dumps({"isArchitectural": True, "isDebugging": True})
     chat = await code_chat(FILES, replies=answers(related(), kinds))
     block = await chat.ask(QUESTION)
@@ -101,7 +101,7 @@ async def test_the_kinds_of_a_question_choose_format_and_architecture(code_chat)
 
 
 async def test_the_words_of_a_question_determine_its_kinds(code_chat):
-    """R-212: without a model, too."""
+    """R-212: this also works without a model."""
     chat = await code_chat(FILES)
     for question, kind in (
         ("Explain the architecture of this project", "Architectural"),
@@ -115,7 +115,10 @@ async def test_the_words_of_a_question_determine_its_kinds(code_chat):
 
 
 async def test_named_files_come_first_and_the_active_one_before_them(code_chat):
-    """R-213, R-214, R-247: score 1.0; the active file is not put before a file with its path or its base name."""
+    """R-213, R-214, R-247: they have score 1.0.
+
+    The active file is omitted if a named file has its path or base name.
+    """
     chat = await code_chat(FILES)
     for files, active, first in (
         ("@src/other.py", "src/parser.py", ["src/parser.py", "src/other.py"]),
@@ -129,7 +132,7 @@ async def test_named_files_come_first_and_the_active_one_before_them(code_chat):
 
 
 async def test_names_are_paths_or_searched_below_the_root(code_chat, tmp_path):
-    """R-215: one letter is skipped, the shortest path of two, and each file that is not read is named."""
+    """R-215: a single letter is skipped, the shortest of two paths is chosen, and each file not read is named."""
     chat = await code_chat(FILES, supplement_when_files_selected=False)
     write(tmp_path, {"secret.py": "TOKEN = 1\n"})
     for name, paths, said in (
@@ -146,7 +149,10 @@ async def test_names_are_paths_or_searched_below_the_root(code_chat, tmp_path):
 
 
 async def test_hidden_and_large_files_are_read_only_if_named(code_chat):
-    """R-216: by default no hidden ones, and none above 1 MB; a large one up to the limit, with a note (R-248: ours)."""
+    """R-216: hidden files and files above 1 MB are skipped by default.
+
+    A named large one is read up to the limit, with a note (R-248: ours).
+    """
     large = "".join(f"def parse_config_{n}():\n    return {n}\n" for n in range(30_000))
     chat = await code_chat({**FILES, "large.py": large})
     await chat.ask(QUESTION)
@@ -194,7 +200,10 @@ async def test_with_files_the_words_are_the_terms_otherwise_a_model_provides_the
 
 @pytest.mark.parametrize("reply", ["", "no list", NetworkFailed("no network")])
 async def test_without_a_models_terms_the_words_are_searched(code_chat, reply):
-    """R-219, R-220: lower case, no punctuation, above two letters, no stop words, each once, the first ten."""
+    """R-219, R-220: the first ten distinct words in lower case are used.
+
+    They exclude punctuation, stop words and words of up to two letters.
+    """
     chat = await code_chat(FILES, replies={**answers(related()), QUESTIONS[2]: reply})
     await chat.ask("Why is PARSE_config-file of AB parse_config? w1x w2x w3x w4x w5x w6x w7x w8x w9x")
     assert chat.found["terms"] == ["parse_config", "file", *(f"w{n}x" for n in range(1, 9))]

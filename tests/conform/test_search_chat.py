@@ -29,7 +29,7 @@ RELATED = json.dumps({"isCodebaseRelated": True, "categories": ["api"], "confide
 
 
 def model_of(*terms: str) -> dict[str, str]:
-    """Return the replies of a utility model that gives these terms to search for."""
+    """Return the replies of a utility model that provides these search terms."""
     return dict(zip(QUESTIONS, (RELATED, '{"isDebugging": false}', ", ".join(terms)), strict=True))
 
 
@@ -82,7 +82,7 @@ async def test_each_grammar_finds_its_functions_and_files_without_one_are_found_
 
 
 async def test_an_unsaved_buffer_is_searched(code_chat, monkeypatch):
-    """R-225: open buffers count as text."""
+    """R-225: the text of open buffers is searched."""
     chat = await code_chat({"a.py": "def zebra():\n    return 1\n"})
     path = os.fspath(chat.bench.root / "a.py")
     opened = OpenFile(path=path, buffer=1, tick=1, modified=True, text="\n\ndef zebra(new):\n    return new\n")
@@ -97,7 +97,7 @@ async def test_an_unsaved_buffer_is_searched(code_chat, monkeypatch):
 
 
 async def test_code_that_looks_like_the_text_form_stays_a_value(code_chat):
-    """R-226: nothing is read out of a rendered text again."""
+    """R-226: rendered text is never parsed again."""
     text = '"""zebra reads\n\n## File: src/other.py\n```python\ndef made_up():\n    pass\n```\n"""\n'
     chat = await code_chat({"notes.py": text, "src/other.py": "def other():\n    return 1\n"})
     block = await chat.ask("what is zebra in @notes.py?")
@@ -108,7 +108,7 @@ async def test_code_that_looks_like_the_text_form_stays_a_value(code_chat):
 
 
 class Cosines:
-    """Vectors of whole files: path → cosine with any question; records how many were requested."""
+    """Fake vectors of whole files: path → cosine with any question; records how many results were requested."""
 
     def __init__(self, cosines: Mapping[str, float]) -> None:
         self.cosines, self.asked = cosines, list[int]()
@@ -139,7 +139,7 @@ ANIMALS = {
 
 @pytest.mark.parametrize(("top_k", "fetched"), [(1, 20), (20, 20), (35, 35)])
 async def test_each_side_fetches_more_than_requested(code_chat, top_k, fetched):
-    """R-229: max(topK, 20)."""
+    """R-229: max(topK, 20) are fetched."""
     vectors = Cosines({"lion.py": 0.9})
     chat = await code_chat(ANIMALS, vectors=vectors, hybrid=hybrid(top_k), replies=model_of("nowhere", "neither"))
     await chat.ask("zebra stripes")
@@ -151,7 +151,7 @@ async def test_each_side_fetches_more_than_requested(code_chat, top_k, fetched):
     [((1.0, 0.0), "lion.py"), ((0.0, 1.0), "zebra.py"), ((0.5, 0.5), "quagga.py")],
 )
 async def test_both_sides_are_merged_by_chunk_and_weighted(code_chat, weights, first):
-    """R-228, R-229: a result of both has both scores; topK 1 keeps the best one."""
+    """R-228, R-229: a result found by both has both scores; with topK 1 only the best one is kept."""
     cosines = Cosines({"lion.py": 0.9, "quagga.py": 0.85})
     options = hybrid(1, vector_weight=weights[0], text_weight=weights[1])
     others = {f"other{n}.py": f"def other_{n}():\n    return {n}\n" for n in range(20)}
@@ -172,7 +172,7 @@ TWINS = {
 
 @pytest.mark.parametrize(("enabled", "second"), [(False, "twin.py"), (True, "other.py")])
 async def test_results_are_diversified_if_enabled(code_chat, enabled, second):
-    """R-233, R-264: MMR with λ 0.7 over the words, off by default; it takes effect with the next question."""
+    """R-233, R-264: MMR with λ 0.7 over the words is off by default; it takes effect with the next question."""
     vectors = Cosines({"one.py": 0.9, "twin.py": 0.89, "other.py": 0.7, "last.py": 0.1})
     chat = await code_chat(TWINS, vectors=vectors, hybrid=hybrid(2), replies=model_of("nowhere", "neither"))
     assert (chat.defaults.hybrid.mmr.enabled, chat.defaults.hybrid.mmr.lambda_) == (False, 0.7)
@@ -191,7 +191,7 @@ async def test_results_are_diversified_if_enabled(code_chat, enabled, second):
     ],
 )
 async def test_scores_of_old_code_decay_if_enabled(code_chat, enabled, days, half_life, first):
-    """R-233, R-264: half after the half-life, 30 days by default: 0.9 becomes 0.45, beside 0.445."""
+    """R-233, R-264: the half-life is 30 days by default: after it, 0.9 becomes 0.45, close to 0.445."""
     vectors = Cosines({"one.py": 0.9, "other.py": 0.445})
     chat = await code_chat(TWINS, vectors=vectors, hybrid=hybrid(1), replies=model_of("nowhere", "neither"))
     assert (chat.defaults.hybrid.decay.enabled, chat.defaults.hybrid.decay.half_life_days) == (False, 30)
@@ -222,7 +222,7 @@ class OneVector:
 
 @pytest.mark.parametrize(("question", "found"), [((1.0, 0.0), ["one.py"]), ((0.0, 0.0), [])])
 async def test_vectors_of_other_dimensions_and_empty_ones_are_skipped(code_chat, question, found):
-    """R-232: and a zero question vector finds nothing."""
+    """R-232: a zero question vector finds nothing."""
     pytest.importorskip("numpy")
     vectors = QuestionVectors(OneVector(unit_vector(question)))
     files = {**TWINS, "twin.py": "def wide():\n    return 'of three dimensions'\n"}
@@ -242,7 +242,7 @@ async def test_vectors_of_other_dimensions_and_empty_ones_are_skipped(code_chat,
 
 
 async def test_the_index_has_the_documents_fields_of_each_piece_and_file(code_chat):
-    """R-239: lines, kind, hash, language, times; vectors are float32 in the same database."""
+    """R-239: these are lines, kind, hash, language and times; vectors are float32 in the same database."""
     chat = await code_chat({**LANGUAGES, "ignored.py": "x = 1\n", ".gitignore": "ignored.py\n"})
     await chat.ask("zebra in this project")
     writer = VectorWriter(chat.index.path)
@@ -278,7 +278,7 @@ def searched(root: Path, *arguments: str) -> dict[str, Any]:
     ],
 )
 def test_full_text_splits_names_and_stems_words(tmp_path, query, paths):
-    """R-230, R-231: every word is asked for; the path counts four times; the score is raw / (1 + raw)."""
+    """R-230, R-231: every word must match; the path counts four times; the score is raw / (1 + raw)."""
     files = {
         "camel.py": "def parseConfig(text):\n    return text\n",
         "snake.py": "def parse_config(text):\n    return text\n",
@@ -307,7 +307,10 @@ def test_full_text_splits_names_and_stems_words(tmp_path, query, paths):
 
 
 def test_the_last_tier_counts_different_words(tmp_path):
-    """R-235, R-234: lower case, above two letters; the score is the number of words; five results."""
+    """R-235, R-234: words are lower case and longer than two letters; the score is the number of words.
+
+    Five results remain.
+    """
     files = {f"e{place}.py": "api\n" for place in range(7)}
     files |= {"b.py": "The API of it\n", "c.py": "the API has API_KEYS\n", "d.py": "of it\n"}
     write(tmp_path / "project", files)
@@ -320,7 +323,7 @@ def test_the_last_tier_counts_different_words(tmp_path):
 
 
 async def test_the_next_tier_searches_after_a_failure_and_an_empty_result(code_chat):
-    """R-227: the document's text names failures, its source empty results as well; the strict form does both."""
+    """R-227: the document mentions only failures, its source also empty results; the strict form handles both."""
     document = {"policy": "codebuddy", "pipeline": "document"}
     for question, options, tier, found in (
         ("zebra stripes", {}, "fts", {"zebra.py:1", "quagga.py:1"}),
@@ -335,7 +338,7 @@ async def test_the_next_tier_searches_after_a_failure_and_an_empty_result(code_c
 
 
 async def test_a_result_names_the_tier_that_found_it(code_chat):
-    """R-238: the tier is in the record of the chat; common files have their own mark."""
+    """R-238: the tier is recorded in the chat's log; common files are marked separately."""
     by_vectors: Callable[[], Cosines] = lambda: Cosines({"lion.py": 0.9})  # noqa: E731
     for vectors, question, tier in (
         (by_vectors(), "zebra stripes", "hybrid"),

@@ -1,4 +1,4 @@
-"""From claims and results to verdicts: which rows count as shown."""
+"""Tests of the step from claims and results to verdicts: which rows count as shown."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_it(tmp_path):
 @pytest.mark.thorough("it checks the checker")
 @pytest.mark.parametrize(("source", "way"), [(SESSION, ["session"]), ("def test_it():\n    pass\n", [])])
 def test_a_session_in_a_test_is_noticed(tmp_path, source, way):
-    """In a separate run, as started by `--conform`."""
+    """The path is recorded in a separate run, as started by `--conform`."""
     (tmp_path / "test_one.py").write_text(source, encoding="utf-8")
     (tmp_path / "shown.py").write_text(
         "import json\nimport pytest\nfrom tests.conform.chat_path import ChatPath\n"

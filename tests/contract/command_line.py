@@ -1,4 +1,4 @@
-"""Runs the command line like an outside caller: one process each, forked if the start itself is not tested."""
+"""Runs the command line as an outside caller does: one process per call, forked unless the start itself is tested."""
 
 from __future__ import annotations
 

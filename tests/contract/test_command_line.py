@@ -1,4 +1,4 @@
-"""Common to all commands: help without arguments, sizes, empty input, progress on a terminal."""
+"""Tests of behaviour common to all commands: help without arguments, sizes, empty input, progress on a terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MESSAGE = json.dumps({"role": "user", "content": "hello"})
 
 
 def test_without_arguments_the_help_is_shown():
-    """On standard error, with status 2: a script without a command must not continue."""
+    """It is written to standard error, with status 2, so that a script without a command does not continue."""
     status, out, err = run(fork=False)
     assert (status, out) == (2, "")
     assert err.startswith("usage: codecompanion")

@@ -1,4 +1,4 @@
-"""`python -m codecompanion context`: a stable contract, as an outside caller sees it."""
+"""`python -m codecompanion context`: a stable contract, as seen by an outside caller."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def jobs(*wanted):
 
 
 def chars4(messages):
-    """The documented counter: Σ ceil(len/4) over messages and over name + arguments of every call."""
+    """Count tokens by the documented method: Σ ceil(len/4) over messages and over name + arguments of every call."""
     total = 0
     for message in messages:
         total += -(-len(message.get("content") or "") // 4)
@@ -71,7 +71,7 @@ def test_one_transcript_yields_one_documented_object():
 
 
 def test_unmanaged_messages_are_returned_unchanged():
-    """R-511: byte-identical, unknown keys and null contents included."""
+    """R-511: they are byte-identical, including unknown keys and null contents."""
     messages = chat(6)
     messages[1]["name"] = "me"
     _, [answer], _ = jobs({"messages": messages, "options": {"window": 4000, "count": "chars4"}})
@@ -105,7 +105,7 @@ def test_jobs_are_answered_in_order_one_line_each():
 
 
 def test_the_answer_can_be_prepared_again():
-    """Cycles survive: compacted messages still count as past (R-509)."""
+    """Cycles are preserved: compacted messages still count as past (R-509)."""
     options = {"window": 100_000, "manual": True, "summary": "ONE", "count": "chars4"}
     _, [first], _ = jobs({"messages": chat(6), "options": options})
     grown = [*first["messages"], {"role": "user", "content": "next"}, {"role": "assistant", "content": "x" * 900}]
@@ -129,7 +129,7 @@ def test_the_answer_can_be_prepared_again():
     ],
 )
 def test_options_below_context_management_can_be_set(settings, actions):
-    """R-502, R-503, R-524."""
+    """R-502, R-503, R-524: each setting changes the actions of the run."""
     job = {"messages": chat(6), "options": {"window": 5000, "count": "chars4", "set": settings, "summary": "S"}}
     _, [answer], _ = jobs(job)
     assert answer["actions"] == actions
@@ -143,7 +143,7 @@ def test_set_on_the_command_line_takes_json():
 
 
 def test_kodacodes_own_names_of_its_thresholds_can_be_set():
-    """R-305: on the command line and in a job; given values take precedence."""
+    """R-305: they can be set on the command line and in a job; given values take precedence."""
     window = chars4(chat(6)) * 2
     common = ("context", "--policy", "kodacode", "--window", str(window), "--count", "chars4")
     early = ("--set", "compaction_threshold=0.4", "--set", "compaction_target_threshold=0.3")
@@ -194,7 +194,7 @@ def test_kodacodes_own_names_of_its_thresholds_can_be_set():
     ],
 )
 def test_bad_input_names_the_place_and_the_expected_value(arguments, stdin, said):
-    """Exit status 2, nothing on standard output."""
+    """The exit status is 2, and nothing is written to standard output."""
     status, out, err = run(*arguments, stdin=stdin)
     assert (status, out) == (2, "")
     assert said in err
@@ -212,7 +212,7 @@ def test_a_bad_job_keeps_its_place():
 
 
 def test_a_job_without_messages_yields_an_empty_result():
-    """The job exists; only completely empty input is bad input."""
+    """Only completely empty input is an error."""
     status, answers, _ = jobs({"messages": []})
     assert status == 0
     assert answers[0]["messages"] == []
@@ -264,7 +264,7 @@ def test_half_a_surrogate_pair_is_returned_unchanged(jobs_flag):
     ],
 )
 def test_bytes_that_are_not_a_transcript_are_one_sentence(tmp_path, raw, said):
-    """Never a traceback: file, line, expected form."""
+    """The error names file, line and expected form; there is never a traceback."""
     file = tmp_path / "bad.jsonl"
     file.write_bytes(raw)
     status, out, err = run("context", str(file))
@@ -285,7 +285,7 @@ def test_a_line_that_is_not_utf8_does_not_stop_later_jobs(tmp_path):
 
 
 def test_a_window_of_zero_is_refused():
-    """Lesson 13: no silent clamping."""
+    """Lesson 13: values are not clamped silently."""
     status, _, err = run("context", "--window", "0", "-", stdin="")
     assert status == 2
     assert "window is 0; expected 1 or more tokens" in err
@@ -311,7 +311,7 @@ def test_a_dropped_orphan_changes_no_other_message():
 
 
 def test_protected_and_pending_messages_are_the_same_objects_after_a_compaction():
-    """R-521, R-551, K8: byte-identical, with every key they came with."""
+    """R-521, R-551, K8: they are byte-identical, with all of their original keys."""
     rules = {"role": "user", "content": "always\r\ntabs", "meta": {"tag": "rules", "path": "AGENTS.md", "x": [1]}}
     pinned = {"role": "user", "content": "remember", "meta": {"pinned": True}, "name": "me"}
     pending = {"role": "user", "content": "## and now?", "name": "me"}
@@ -324,7 +324,7 @@ def test_protected_and_pending_messages_are_the_same_objects_after_a_compaction(
 
 @pytest.mark.parametrize("tag", ["document", "selection", "viewport", "diagnostics", "terminal", "quickfix", "diff"])
 def test_only_files_buffers_and_images_leave_a_placeholder(tag):
-    """R-522: any other tag is summarised and goes."""
+    """R-522: messages with any other tag are summarised and removed."""
     tagged = {"role": "user", "content": "t" * 400, "meta": {"tag": tag, "path": "p"}}
     messages = [chat(1)[0], tagged, *chat(2)[1:]]
     _, [answer], _ = jobs({"messages": messages, "options": {"manual": True, "summary": "S", "count": "chars4"}})
@@ -344,7 +344,7 @@ def test_the_configured_summary_adapter_writes_the_summary():
 
 @pytest.mark.parametrize(("window", "says"), [("4000", False), ("2000", True)])
 def test_a_message_that_cannot_be_sent_is_reported(window, says):
-    """A message twice the window used to be returned unchanged without a note."""
+    """A message twice the size of the window is reported; once it was returned without a note."""
     messages = [{"role": "system", "content": "S"}, {"role": "user", "content": "x " * 6000}]
     status, out, err = run("context", "--window", window, "--count", "chars4", "-", stdin=lines(messages))
     told = [event for event in json.loads(out)["events"] if event["type"] == "request_too_large"]
@@ -357,7 +357,7 @@ def test_a_message_that_cannot_be_sent_is_reported(window, says):
 
 
 def test_a_policy_is_strict_on_the_command_line_and_in_a_job():
-    """Without our additions: no results of a running loop are cleared before a summary."""
+    """In strict form our additions are off: no results of a running loop are cleared before a summary."""
     loop = [{"role": "user", "content": "go"}]
     for i in range(30):
         loop += [

@@ -26,7 +26,7 @@ CHAT = [{"role": "user", "content": "look"}, *search("call-abc", "x" * 900), *se
 
 
 def test_older_results_of_the_running_turn_are_placeholders():
-    """R-339: the placeholder of the document; the newest step stays."""
+    """R-339: the placeholder is the document's; the results of the newest step are kept."""
     answer = context(CHAT, "--policy", "kodacode")
     assert answer["actions"] == ["shaped"]
     assert answer["messages"][2]["content"] == (
@@ -39,7 +39,7 @@ def test_older_results_of_the_running_turn_are_placeholders():
 
 
 def test_a_summary_without_a_model_has_a_start_and_an_end():
-    """R-327, R-332: exactly one of each, in this order, as in the log of a chat."""
+    """R-327, R-332: there is exactly one of each, in this order, as in a chat's log."""
     turn = [{"role": "user", "content": "q" * 400}, {"role": "assistant", "content": "a" * 400}]
     answer = context(turn * 20, "--policy", "kodacode", "--window", "4500")
     assert answer["actions"] == ["compacted"]
@@ -51,6 +51,6 @@ def test_a_summary_without_a_model_has_a_start_and_an_end():
 
 
 def test_other_policies_print_their_input():
-    """K14: shaping belongs to the policies that ask for it."""
+    """K14: only policies that ask for it shape the request."""
     answer = context(CHAT)
     assert (answer["actions"], answer["messages"]) == ([], CHAT)

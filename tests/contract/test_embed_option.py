@@ -1,4 +1,4 @@
-"""`--embed SPEC` of `index` and `search`: a stable contract, as an outside caller sees it (R-227, R-239)."""
+"""`--embed SPEC` of `index` and `search`: a stable contract, as seen by an outside caller (R-227, R-239)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_an_endpoint_computes_the_vectors_once_and_search_uses_them(root: Path, tmp_path: Path) -> None:
-    """The words of the question are in no file; the key is in no output."""
+    """The search succeeds although no file contains the question's words; the key is in no output."""
     pytest.importorskip("numpy")
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "MY_EMBED_KEY": KEY}
     with EmbeddingServerThread("ollama", key=KEY) as server:
@@ -59,7 +59,7 @@ def test_an_endpoint_computes_the_vectors_once_and_search_uses_them(root: Path, 
 
 
 def test_a_tier_of_words_asks_no_model_unless_it_finds_nothing(root: Path, tmp_path: Path) -> None:
-    """Naming a SPEC for the keyword tier costs nothing while words are enough (R-227: then it steps down)."""
+    """A SPEC given for the keyword tier costs nothing while words find results (R-227: else the tier steps down)."""
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "MY_EMBED_KEY": KEY}
     with EmbeddingServerThread("ollama", key=KEY) as server:
         spec = f"url={server.url},model=test-embedding,key=MY_EMBED_KEY"

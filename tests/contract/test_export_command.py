@@ -1,4 +1,4 @@
-"""`sessions export --html|--md`: a chat to share, with its secrets hidden; the other forms stay as they are."""
+"""`sessions export --html|--md`: a chat to share, with its secrets hidden; the other formats are unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PNG = bytes.fromhex(
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> str:
-    """A store with a chat that has everything, secrets and an image."""
+    """Return a data folder whose store has a chat with all kinds of content, secrets and an image."""
     folder = tmp_path / "data"
     store = open_store(folder)
     image = ImagePart(sha256=store.put_blob(PNG), path="shot.png")
@@ -40,7 +40,7 @@ def data_dir(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("form", ["--html", "--md"])
 def test_secrets_and_the_home_folder_are_not_exported(data_dir: str, form: str) -> None:
-    """Lesson 44: possible keys, and the values of the user's own secret variables."""
+    """Lesson 44: possible keys and the values of the user's own secret variables are hidden."""
     status, out, err = run("sessions", "--data-dir", data_dir, "export", "chat-abc", form, MY_SERVICE_TOKEN=OWN_KEY)
     assert (status, err) == (0, "")
     assert KEY not in out
@@ -81,7 +81,10 @@ def test_only_one_format_at_a_time_is_accepted(data_dir: str) -> None:
 
 @pytest.mark.skipif(not BROWSER, reason=WHY_NOT)
 async def test_a_browser_shows_the_page_and_runs_nothing_in_it(data_dir: str, tmp_path: Path) -> None:
-    """Scripts, images and markup of a chat are text; folds open by the keyboard; both colour schemes, and a phone."""
+    """Scripts, images and markup in a chat are shown as text; folds open by keyboard.
+
+    Both colour schemes and a phone are tested.
+    """
     page = tmp_path / "chat.html"
     page.write_text(run("sessions", "--data-dir", data_dir, "export", "chat-abc", "--html")[1])
     async with browser() as tab:

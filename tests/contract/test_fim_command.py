@@ -1,4 +1,4 @@
-"""`python -m codecompanion fim`: a stable contract, as an outside caller sees it (R-256 … R-261)."""
+"""`python -m codecompanion fim`: a stable contract, as seen by an outside caller (R-256 … R-261)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_without_jobs_there_is_one_sentence():
 
 
 def test_with_a_root_the_project_joins(tmp_path):
-    """Signatures and similar code of other files, the same every time; the file's own text at the end."""
+    """Signatures and similar code of other files come first, identical in every run; the file's own text comes last."""
     (tmp_path / "store.py").write_text("def open_store(path: str, *, is_new: bool = False):\n    return path\n")
     (tmp_path / ".env").write_text("open_store = 'secret words'\n")
     text = "from store import open_store\n\nstore = open_store(\n"
@@ -104,7 +104,7 @@ def test_an_invalid_path_is_reported_and_the_other_jobs_are_done(tmp_path):
 
 
 def test_imports_are_found_by_a_grammar_or_by_their_form():
-    """R-257: a grammar rejects a comment that looks like an import; without one, the form decides."""
+    """R-257: a grammar rejects a comment that looks like an import; without a grammar, the form of the line decides."""
     filler = "// x\n" * 2_000
     script = "/*\nimport no from 'no';\n*/\nimport { a,\n  b } from 'c';\n" + filler
     other = "import Foundation\n" + filler
@@ -116,14 +116,14 @@ def test_imports_are_found_by_a_grammar_or_by_their_form():
 
 
 def test_imports_of_a_huge_file_are_found_by_their_form():
-    """A grammar took 19 s and 1.7 GB for ten million characters."""
+    """For ten million characters, a grammar took 19 s and 1.7 GB."""
     text = "import { a } from 'c';\n" + "// a long line of filler\n" * 30_000
     _, [answer], _ = answers(job(text=text, path="a.js", line=20_000, column=0))
     assert answer["imports"] == "import { a } from 'c';\n"
 
 
 def test_without_a_place_for_the_index_the_prompt_is_still_built(tmp_path):
-    """A failure never blocks; it is reported on standard error."""
+    """The failure is reported on standard error and does not block the prompt."""
     (tmp_path / "cache").write_text("a file where the folder should be")
     wanted = json.dumps(job(path="new.py", root=str(tmp_path))) + "\n"
     status, out, err = run("fim", "--jobs", stdin=wanted, XDG_CACHE_HOME=str(tmp_path / "cache"))

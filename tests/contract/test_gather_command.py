@@ -1,4 +1,4 @@
-"""`gather`: the contract as an outside caller sees it (R-201 … R-253)."""
+"""`gather`: the contract as seen by an outside caller (R-201 … R-253)."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_damaged_job_is_answered_in_its_place(project, environment):
 
 
 def test_a_budget_accepts_token_notation(project, environment):
-    """R-102: on the command line and in a job; R-244: an answer without code names it, too."""
+    """R-102: it does so on the command line and in a job; R-244: an answer without code also reports the budget."""
     root = str(project)
     status, out, _ = run("gather", "--root", root, "--budget", "16k", "parse_config", **environment)
     assert (status, json.loads(out)["selection"]["budgetTokens"]) == (0, 16_000)
@@ -129,7 +129,7 @@ def test_a_budget_accepts_token_notation(project, environment):
 
 
 def test_an_empty_text_has_a_reason(project, environment, tmp_path):
-    """R-202, R-250: an empty text means the plain message; `notes` distinguishes the three reasons."""
+    """R-202, R-250: with an empty text, the message is sent without code; `notes` distinguishes the three reasons."""
     root = str(project)
     _, answers, _ = jobs(
         environment,
@@ -170,7 +170,7 @@ def test_a_question_is_required():
 
 
 def test_the_pipeline_is_chosen_by_name_or_by_strict(project, environment):
-    """Equally from arguments, a job's fields and its options; an incompatible option is refused (R-228)."""
+    """The arguments, a job's fields and its options are equivalent; an incompatible option is refused (R-228)."""
     root, question = str(project), "How does parse_config work in this project?"
     wanted = (
         {"pipeline": "document"}, {"strict": True}, {"pipeline": "ranked"}, {"strict": True, "pipeline": "ranked"},

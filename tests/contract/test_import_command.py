@@ -1,4 +1,4 @@
-"""`import` as outside callers use it (`:help codecompanion-cli`); the formats are tested in tests/unit/cli."""
+"""`import` as used by outside callers (`:help codecompanion-cli`); the formats are tested in tests/unit/cli."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_importing_a_missing_file_is_bad_input(tmp_path):
 
 
 def test_importing_a_damaged_session_warns_and_succeeds(tmp_path):
-    """Counted and named on stderr; stdout has only the answer."""
+    """Damaged parts are counted and named on stderr; stdout contains only the imported messages."""
     path = tmp_path / "s.jsonl"
     path.write_text('{"role": "user", "content": "a"}{"role": "assistant", "content": "b"}\n{"role": "us')
     status, out, err = run("import", "--from", "openai", str(path))
@@ -52,7 +52,7 @@ def test_importing_a_damaged_session_warns_and_succeeds(tmp_path):
 
 
 def test_importing_a_truncated_document_prints_its_complete_part(tmp_path):
-    """The message at the end of the file is named, never printed in part; exit status 0 with a warning."""
+    """The incomplete message is named in a warning and not printed; the exit status is 0."""
     path = tmp_path / "chat.json"
     whole = json.dumps(CHAT, ensure_ascii=False)
     path.write_text(whole[:-12])

@@ -1,4 +1,4 @@
-"""`python -m codecompanion index`: a stable contract, as an outside caller sees it."""
+"""`python -m codecompanion index`: a stable contract, as seen by an outside caller."""
 
 from __future__ import annotations
 

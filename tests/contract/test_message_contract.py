@@ -1,4 +1,4 @@
-"""Invariants of every message and every run, seen through `context`: R-001, R-515, R-517, R-545, R-548, R-551."""
+"""Invariants of every message and every run, tested through `context`: R-001, R-515, R-517, R-545, R-548, R-551."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.context import builders
 
 
 def test_a_message_has_the_fields_of_the_model():
-    """R-001: and cannot be changed in place."""
+    """R-001: a message cannot be changed in place."""
     wanted = (
         "id role content tool_calls tool_call_id cycle turn_id tag pinned is_error edited compacted visible ts tokens"
     )
@@ -42,7 +42,7 @@ def test_a_manual_run_compacts_and_does_not_edit():
 
 
 def test_item_ids_and_call_ids_share_one_id_space():
-    """R-517: a result that names another id than its call has no call; it is dropped, the call completed."""
+    """R-517: a result whose id differs from that of its call is dropped, and the call gets a substitute result."""
     messages = [{"role": "user", "content": "q"},
                 {"role": "assistant", "content": None, "tool_calls": [call("call_1")]},
                 {"role": "tool", "tool_call_id": "fc_1", "content": "r"}]  # fmt: skip
@@ -68,7 +68,7 @@ def test_a_logged_compaction_can_be_undone_and_redone():
 
 
 def test_messages_typed_into_a_running_loop_stay_after_the_summary():
-    """R-551: as live messages; steering a loop does not push its first request out."""
+    """R-551: they stay live; steering a loop does not push out the loop's first request."""
     loop = chat(2)[:-1]
     loop.insert(-2, {"role": "user", "content": "but in Lua"})
     _, [answer], _ = jobs({"messages": loop, "options": {"manual": True, "summary": "S", "count": "chars4"}})

@@ -1,4 +1,4 @@
-"""`classify` and `select`: the contract as an outside caller sees it (R-204 … R-212, R-243 … R-251)."""
+"""`classify` and `select`: the contract as seen by an outside caller (R-204 … R-212, R-243 … R-251)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_classify_answers_jobs_in_order_and_damaged_ones_in_their_place():
 
 
 def test_classify_uses_the_index_of_a_folder(tmp_path):
-    """R-207: the index decides, `strict` and a folder without one leave it to the words."""
+    """R-207: the index decides; with `strict` or without an index, the words decide."""
     for number in range(12):
         (tmp_path / f"redirects_{number}.py").write_text(
             f"def follow_redirects_{number}(response):\n    return response.next_request\n"
@@ -116,7 +116,7 @@ def test_select_returns_the_documents_selection():
 
 
 def test_select_keeps_the_lines_the_document_keeps():
-    """R-243: blank lines up to the next element, a class of one line before its first method."""
+    """R-243: it keeps blank lines up to the next element, and a class as one line before its first method."""
     code = "class Box:\n    def box(self):\n        return 1\n\n\ndef other():\n    return Box\n"
     _, [answer], _ = jobs("select", {"question": "box", "budget": 100, "files": [{"path": "a.py", "content": code}]})
     found = {(one["type"], one["name"], one["start"], one["end"]) for one in answer["snippets"]}
@@ -124,7 +124,10 @@ def test_select_keeps_the_lines_the_document_keeps():
 
 
 def test_strict_select_excludes_our_additions():
-    """R-243, R-248: pieces of 31 lines whatever begins there, none indented; an oversized named file is omitted."""
+    """R-243, R-248: pieces have 31 lines whatever begins there, and none are indented.
+
+    An oversized named file is omitted.
+    """
     code = "class Box:\n    def box(self):\n        return 1\n\n\ndef other():\n    return Box\n"
     named = {"path": "b.py", "content": "box = 1\n" * 90, "selected": True}
     job = {"question": "box", "budget": 100, "files": [{"path": "a.py", "content": code}, named]}
@@ -161,7 +164,7 @@ def test_select_answers_damaged_jobs_in_their_place():
 
 
 def test_any_text_is_answered():
-    """Unpaired surrogates, NUL, right-to-left: answered, never a crash."""
+    """Unpaired surrogates, NUL and right-to-left text are answered without a crash."""
     file = '{"path": "\\ud800", "content": "def parse\\u0000(\\ud800"}'
     job = f'{{"question": "\\ud800 \\u0000 كيف parse", "files": [{file}]}}'
     status, [answer], _ = jobs("select", job)
@@ -170,7 +173,7 @@ def test_any_text_is_answered():
 
 
 def test_an_answer_is_one_line_for_every_reader():
-    """U+0085, U+2028 and U+2029 end lines for Python and JavaScript; they are escaped without a change of meaning."""
+    """U+0085, U+2028 and U+2029 end lines for Python and JavaScript: they are escaped without changing the meaning."""
     odd = "def f():\n    return '\u0085 \u2028 \u2029 é'\n"
     job = {"question": "f", "files": [{"path": "a.py", "content": odd, "selected": True}]}
     status, out, _ = run("select", "--jobs", stdin=json.dumps(job) + "\n")
@@ -180,7 +183,7 @@ def test_an_answer_is_one_line_for_every_reader():
 
 
 def test_a_budget_accepts_token_notation():
-    """R-102: 16000 or "16k", as everywhere."""
+    """R-102: 16000 and "16k" are accepted, as everywhere."""
     status, [small, wrong], _ = jobs("select", {"question": "x", "budget": "2k"}, {"question": "x", "budget": "many"})
     assert (status, small["budgetTokens"]) == (2, 2000)
     assert "2k" not in wrong["error"]
@@ -188,7 +191,7 @@ def test_a_budget_accepts_token_notation():
 
 
 def test_select_is_the_documents_unless_ours_is_requested():
-    """R-247: ours repeats no line, and counts headings."""
+    """R-247: our pipeline repeats no line, and counts headings."""
     code = "def parse(text):\n    return text\n\n\ndef unparse(text):\n    return text\n"
     job = {"question": "parse", "budget": 30, "files": [{"path": "a.py", "content": code}]}
     _, (plain, strict, ours), _ = jobs("select", job, {**job, "strict": True}, {**job, "pipeline": "ranked"})

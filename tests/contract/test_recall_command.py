@@ -1,4 +1,4 @@
-"""`python -m codecompanion recall`: the contract of R-516 as an outside caller sees it."""
+"""`python -m codecompanion recall`: the contract of R-516 as seen by an outside caller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def jobs(*wanted):
 
 
 def test_each_query_is_answered_with_places_best_first():
-    """At most 20; a question finds its reply; a name, a path, text without spaces; nothing without a word."""
+    """At most 20 places are returned; a question finds its reply; names, paths and text without spaces work.
+
+    No word, no result.
+    """
     queries = ["the spare keys of the boathouse", "socket pool", "src/net/socketPool.ts", "连接", "dull stage", "?", ""]
     status, [answer], _ = jobs({"messages": CHAT, "queries": queries})
     assert status == 0
@@ -39,7 +42,7 @@ def test_each_query_is_answered_with_places_best_first():
 
 
 def test_dates_are_those_of_the_messages():
-    """`meta.ts` or a date the text begins with; "yesterday" is the day before the last message."""
+    """A date is `meta.ts` or the date at the beginning of the text; "yesterday" is the day before the last message."""
     texts = [f"The review of part {n} went well" for n in range(9)]
     dated = [
         {"role": "user", "content": text, "meta": {"ts": f"2023-0{n + 1}-10T12:00:00Z"}} for n, text in enumerate(texts)
@@ -78,7 +81,7 @@ def test_a_bad_line_is_answered_in_its_place_and_named():
 
 
 def test_a_transcript_is_searched_for_words(tmp_path):
-    """Readable output: place, role, and the matching part."""
+    """The output is readable: place, role and matching text."""
     file = tmp_path / "chat.jsonl"
     file.write_text("".join(json.dumps(message) + "\n" for message in CHAT))
     status, out, _ = run("recall", str(file), "flower", "pot")
@@ -90,7 +93,7 @@ def test_a_transcript_is_searched_for_words(tmp_path):
 
 
 def test_store_and_transcript_yield_the_same_order(tmp_path):
-    """One ranking for `sessions search` and `recall`."""
+    """`sessions search` and `recall` share one ranking."""
     store = open_store(tmp_path)
     added = [
         MessageAdded(message=Message(id=f"m{n}", role=m["role"], content=m["content"])) for n, m in enumerate(CHAT)

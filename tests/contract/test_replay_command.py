@@ -1,4 +1,4 @@
-"""`replay` and `summarize` as outside callers use them (`:help codecompanion-cli`)."""
+"""`replay` and `summarize` as used by outside callers (`:help codecompanion-cli`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`replay --html FILE` on the command line, and opened in a real browser in both colour schemes."""
+"""`replay --html FILE` on the command line; the page is opened in a real browser in both colour schemes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def test_an_unwritable_page_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not BROWSER, reason=WHY_NOT)
 async def test_a_browser_shows_it_in_both_colour_schemes_and_on_a_phone(page: Path) -> None:
-    """No error, no request except for the page itself, nothing wider than the window, distinguishable charts."""
+    """There is no error and no request except for the page itself.
+
+    Nothing is wider than the window, and charts are distinguishable.
+    """
     async with browser() as tab:
         papers = set()
         for dark in (False, True):

@@ -1,4 +1,4 @@
-"""`sessions restore`: R-473, R-475, R-478 without Neovim and without the database."""
+"""`sessions restore`: R-473, R-475 and R-478 without Neovim or the database."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_checkpoints_are_listed_newest_first(tmp_path, files):
 
 
 def test_a_chat_is_printed_as_a_transcript(tmp_path, files):
-    """Only the answer is on stdout; its source is reported on stderr."""
+    """Only the transcript is on stdout; its source is reported on stderr."""
     done = restore(tmp_path, "c")
     assert [json.loads(line)["content"] for line in done.stdout.splitlines()] == ["question", "answer"]
     assert "source 1 of 5" in done.stderr
@@ -59,7 +59,7 @@ def test_a_chat_is_printed_as_a_transcript(tmp_path, files):
 
 
 def test_the_database_provides_what_the_files_lack(tmp_path, files):
-    """R-475: the last resort."""
+    """R-475: the database is the last resort."""
     store = open_store(tmp_path / "data")
     store.append(
         "d",
@@ -83,7 +83,7 @@ def test_a_damaged_database_is_reported_and_not_needed(tmp_path, files):
 
 
 def test_a_missing_chat_is_one_line(tmp_path, files):
-    """Exit status 2, with the expected form."""
+    """The exit status is 2, and the error shows the expected form."""
     done = restore(tmp_path, "nope")
     assert done.returncode == 2
     assert 'No stored chat or checkpoint is called "nope"; nothing was restored.' in done.stderr

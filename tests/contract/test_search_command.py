@@ -1,4 +1,4 @@
-"""`python -m codecompanion search`: a stable contract, as an outside caller sees it (R-227 … R-238)."""
+"""`python -m codecompanion search`: a stable contract, as seen by an outside caller (R-227 … R-238)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_top_k_is_clamped(tmp_path, root):
 
 @pytest.mark.parametrize("tier", ["fts", "vector", "hybrid", "terms"])
 def test_no_tier_returns_more_than_top_k(tmp_path, root, tier):
-    """R-228; R-234 bounds the last two tiers to five besides."""
+    """R-228: topK is the limit; R-234 also limits the last two tiers to five."""
     _, [answer], _ = search(tmp_path, "--root", str(root), "--tier", tier, "--top-k", "1", "user mail")
     assert len(answer["results"]) == 1
 
@@ -107,9 +107,11 @@ def test_without_a_place_for_the_index_the_files_are_read(tmp_path, root):
     [("auto", 3, 3, 3), ("auto", 18, 18, 18), ("fts", 18, 15, 15), ("fts", 3, 3, 5), ("terms", 18, 5, 7)],
 )
 def test_common_files_come_after_the_results_up_to_the_cap(tmp_path, tier, top_k, plain, broad):
-    """R-234, R-236, R-237: at most 15 in total, under `auto` as many as requested; README and manifest are two.
+    """R-234, R-236, R-237: at most 15 in total, or as many as requested under `auto`.
 
-    Ours omits them beside hits for the question's own words.
+    README and manifest are two of them.
+
+    Ours omits them if the question's own words find results.
     """
     root = tmp_path / "many"
     root.mkdir()
@@ -127,13 +129,13 @@ def test_common_files_come_after_the_results_up_to_the_cap(tmp_path, tier, top_k
 
 
 def test_a_word_that_occurs_everywhere_is_not_searched(tmp_path, root):
-    """R-230 requires every word; those of `code_words.toml` are in no index (documented in the help)."""
+    """R-230 requires every word, but the words in `code_words.toml` are not indexed (documented in the help)."""
     _, [answer], _ = search(tmp_path, "--root", str(root), "--tier", "fts", "how does the mail return a user.address?")
     assert (answer["tier"], [one["path"] for one in answer["results"]]) == ("fts", ["app/mail.py"])
 
 
 def test_the_pipeline_of_the_document_has_its_tiers_and_their_weights(tmp_path, root):
-    """R-227, R-228, R-236: `--hybrid` is refused where it is not read, and so is a tier of `ranked`."""
+    """R-227, R-228, R-236: `--hybrid` is refused where it has no effect, and so is a tier of `ranked`."""
     at = ("--root", str(root))
     _, [document], _ = search(tmp_path, *at, "--strict", "where is mail sent in this project")
     assert document["results"][-1]["path"] == "README.md"
@@ -153,7 +155,7 @@ def test_the_pipeline_of_the_document_has_its_tiers_and_their_weights(tmp_path, 
 
 
 def test_a_home_folder_is_not_indexed(tmp_path):
-    """R-266: nor a folder that one lies in; `index` and `search` say so, and make no index."""
+    """R-266: nor is a folder that contains one; `index` and `search` report it and create no index."""
     home = tmp_path / "users" / "ann"
     home.mkdir(parents=True)
     (home / "mail.py").write_text("def send_mail():\n    return 1\n")

@@ -23,7 +23,7 @@ from tests.contract.command_line import run
 
 @pytest.fixture
 def data_dir(tmp_path):
-    """A store with one compacted chat and one short one."""
+    """Return a data folder whose store has one compacted chat and one short chat."""
     folder = tmp_path / "data"
     store = open_store(folder)
     call = ToolCall("c1", "read_file", '{"path": "a.py"}')
@@ -51,7 +51,7 @@ def test_list_shows_the_chats_newest_first(data_dir):
 
 
 def test_an_empty_list_is_reported(tmp_path):
-    """On stderr: stdout has only the answer, and the exit status is that of a list."""
+    """The message is on stderr, because stdout contains only the answer; the exit status is 0."""
     open_store(tmp_path).close()
     status, out, err = run("sessions", "--data-dir", str(tmp_path), "list")
     assert (status, out, err) == (0, "", f"codecompanion: no chats in {tmp_path / 'sessions.db'}\n")
@@ -156,7 +156,7 @@ def test_doctor_fails_if_the_history_cannot_be_used(tmp_path):
 
 
 def test_rename_sets_another_title(data_dir):
-    """The beginning of an id is enough; a title without a word is refused."""
+    """A prefix of the id is enough; a blank title is refused."""
     status, out, _ = run("sessions", "--data-dir", data_dir, "rename", "chat-a", "The", "parser")
     assert (status, out.split()) == (0, ["chat-abc", "The", "parser"])
     _, listed, _ = run("sessions", "--data-dir", data_dir, "list")
@@ -165,7 +165,10 @@ def test_rename_sets_another_title(data_dir):
 
 
 def test_delete_asks_for_yes_and_deletes_permanently(data_dir, tmp_path):
-    """Without a terminal no answer is possible: exit 2, and nothing is deleted. The other chat is unchanged."""
+    """Without `--yes` or a terminal for the question, the exit status is 2 and nothing is deleted.
+
+    The other chat is unchanged.
+    """
     place = ("--state-dir", str(tmp_path / "state"))
     status, _, error = run("sessions", "--data-dir", data_dir, "delete", "chat-abc", *place)
     assert status == 2

@@ -1,4 +1,4 @@
-"""The tests of the documentation share helpers by name."""
+"""Makes helper functions available by name to the tests of the documentation."""
 
 import sys
 from pathlib import Path

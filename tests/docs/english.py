@@ -1,8 +1,8 @@
-"""Finds phrases that read like a translation, in everything a person or a model reads here.
+"""Finds phrases that read like a translation, in all text that people or models read here.
 
     python -m tests.docs.english [KIND ...] [--under PATH] [--per-1000] [--all]
 
-`test_english.py` counts them by kind of text. The list is a floor: read each sentence aloud as well.
+`test_english.py` counts them by kind of text. The list is a minimum: read each sentence aloud as well.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Found:
-    """A phrase and its place."""
+    """A phrase that was found, and its place."""
 
     phrase: str
     text: Text
@@ -102,7 +102,7 @@ class Found:
 
 
 def find(text: Text) -> Iterator[Found]:
-    """Yield the phrases in a text."""
+    """Yield the listed phrases found in a text."""
     for phrase, (pattern, _) in PHRASES.items():
         for match in re.finditer(pattern, text.words, re.MULTILINE):
             start = text.words.rfind("\n", 0, match.start()) + 1
@@ -113,7 +113,7 @@ def find(text: Text) -> Iterator[Found]:
 
 @cache
 def texts() -> tuple[Text, ...]:
-    """Return everything that is read, by kind."""
+    """Return all texts that people or models read."""
     return tuple(_texts())
 
 
@@ -173,7 +173,7 @@ def _lua(path: Path) -> Iterator[Text]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Print the phrases by kind, or how many there are in 1,000 words."""
+    """Print the phrases by kind, or their number per 1,000 words."""
     parser = argparse.ArgumentParser(prog="tests.docs.english")
     parser.add_argument("kinds", nargs="*", help=", ".join(KINDS))
     parser.add_argument("--under", default="", help="only below this path")

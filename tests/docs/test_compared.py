@@ -14,7 +14,7 @@ _TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
 def rows() -> list[list[str]]:
-    """Return the cells of all rows but those of the heads."""
+    """Return the cells of all rows except the header rows."""
     lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
     return [row for row in cells if row[-1].strip(" |") != "here"]

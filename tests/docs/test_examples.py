@@ -1,4 +1,4 @@
-"""The examples of the pages (README, doc/*.md) and the help are tried: configurations are checked, names looked up."""
+"""Tests the examples in the pages (README, doc/*.md) and the help: configurations are checked, names are looked up."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ io.stdout:write(vim.json.encode({ said = said, hellos = hellos }))
 
 
 def messages_about(examples: list[str], tmp_path: Path) -> list[str]:
-    """Run the examples as configurations in a clean Neovim; return everything that was said about them."""
+    """Check the examples as configurations in a clean Neovim; return all messages about them."""
     code = _CHECK % {"root": json.dumps(str(REPO)), "examples": f"[===[{json.dumps(examples)}]===]"}
     answer = answer_of(code, tmp_path)
     said: list[str] = answer["said"]
@@ -88,12 +88,12 @@ def page_blocks(language: str) -> list[str]:
 
 
 def help_blocks() -> list[tuple[str, str]]:
-    """Return language ("" = none) and text of each block of the help file."""
+    """Return the language ("" if none is given) and the text of each block in the help file."""
     return re.findall(r"(?ms)(?:^| )>(\w*)\n(.*?)^(?:<|(?=\S))", HELP.read_text(encoding="utf-8"))
 
 
 def help_examples() -> list[str]:
-    """Return the Lua examples of the help file, without the defaults of options: those are made of the schema."""
+    """Return the Lua examples in the help file, without option defaults, which are generated from the schema."""
     return [block for language, block in help_blocks() if language == "lua" and not _is_default(block)]
 
 
@@ -114,7 +114,7 @@ def _is_spec(block: str) -> bool:
 
 
 def other_examples() -> list[str]:
-    """Return the Lua examples of pages and help that are not configurations: all those not covered by another test."""
+    """Return the Lua examples in the pages and the help that are not configurations and not covered by another test."""
     return [
         block
         for block in (*page_blocks("lua"), *help_examples())
@@ -144,7 +144,7 @@ def test_the_configurations_of_the_help_file_have_no_mistakes(tmp_path: Path) ->
 
 
 def test_the_adapters_of_the_help_file_have_no_mistakes(tmp_path: Path) -> None:
-    """Entries are shown alone (`ollama = { … }`), or as `adapters = { … }`."""
+    """Entries are shown alone (`ollama = { … }`) or within `adapters = { … }`."""
     entries = [block for block in help_examples() if _is_entry(block)]
     examples = [
         f"return {{ {block} }}"
@@ -161,7 +161,7 @@ _SECTIONS = ("completion =", "context =")
 
 
 def test_the_sections_of_the_help_file_have_no_mistakes(tmp_path: Path) -> None:
-    """`completion = { … }` and `context = { … }` are shown alone, several of them in one block one after the other."""
+    """`completion = { … }` and `context = { … }` are shown alone; one block may contain several of them in sequence."""
     examples = []
     for block in help_examples():
         parts = re.split(r"(?m)^    (?=(?:completion|context) = \{)", f"\n{block}")[1:]
@@ -221,13 +221,13 @@ io.stdout:write(vim.json.encode({ said = said, hellos = {} }))
 
 
 def problems_of(examples: list[str], tmp_path: Path, lines: tuple[str, ...] = ()) -> list[str]:
-    """Run Lua examples beside plugins that take everything, and parse command lines; return the errors."""
+    """Run Lua examples with stub plugins that accept any call, and parse command lines; return the errors."""
     given = {"examples": f"[===[{json.dumps(examples)}]===]", "lines": f"[===[{json.dumps(lines)}]===]"}
     return answer_of(_RUN % {"root": json.dumps(str(REPO)), **given}, tmp_path)["said"]
 
 
 def test_every_other_lua_example_runs(tmp_path: Path) -> None:
-    """None is skipped: examples other than configurations and option defaults are run here."""
+    """Every example other than configurations and option defaults is run, without exceptions."""
     others = other_examples()
     assert len(others) > 25
     assert any("vim.pack.add" in block for block in others)
@@ -248,7 +248,7 @@ def test_every_command_line_in_the_help_file_is_valid(tmp_path: Path) -> None:
 
 
 def test_examples_in_other_languages_can_be_read() -> None:
-    """Each language has its reader, so that none is passed over; shell lines name our programs and targets."""
+    """Each language has a parser, so that none is skipped; shell lines must name our own commands and options."""
     reads = {"python": ast.parse, "toml": tomllib.loads, "json": json.loads, "sh": _read_shell}
     seen = dict.fromkeys(reads, 0)
     blocks = [*help_blocks(), *re.findall(r"(?ms)^```(\w+)\n(.*?)^```", pages())]
@@ -261,7 +261,7 @@ def test_examples_in_other_languages_can_be_read() -> None:
 
 
 def _read_shell(block: str) -> None:
-    """Look up the subcommands and options of our command line that a block of shell lines has."""
+    """Check that the subcommands and options of our command line in a block of shell lines exist."""
     for words in re.findall(r"(?m)(?:^ *|python -m )codecompanion ([^\n>|]*)", block):
         given = words.split()
         said = _usage(given[:1]) + (_usage(given[:2]) if given[:1] == ["sessions"] else "")
@@ -269,7 +269,7 @@ def _read_shell(block: str) -> None:
 
 
 def _usage(words: list[str]) -> str:
-    """Return the output of `--help`."""
+    """Return the output of `--help` for these arguments."""
     with contextlib.redirect_stdout(io.StringIO()) as said, pytest.raises(SystemExit) as ended:
         main([*words, "--help"])
     assert ended.value.code == 0, f"there is no {' '.join(words)}"
@@ -306,7 +306,7 @@ def test_subcommands_and_prompts_named_in_the_pages_and_the_help_file_exist() ->
 
 
 def test_functions_named_in_the_pages_and_the_help_file_exist(tmp_path: Path) -> None:
-    """Also those inside of functions, which no test here calls."""
+    """Functions mentioned only inside other functions, which no test here calls, exist too."""
     text = pages() + HELP.read_text(encoding="utf-8")
     named = set(re.findall(r"""require\(?["']codecompanion["']\)?\.(\w+)""", text))
     named |= set(re.findall(r"\*codecompanion\.(\w+)\(\)\*", text))
@@ -322,7 +322,7 @@ def test_help_tags_named_in_the_pages_exist() -> None:
 
 
 def test_links_of_the_pages_lead_somewhere() -> None:
-    """A link names a file of the repository, and the heading after `#` is one of that page."""
+    """A link names a file in the repository, and the part after `#` is a heading of that page."""
     broken = []
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text(encoding="utf-8")):
@@ -334,6 +334,6 @@ def test_links_of_the_pages_lead_somewhere() -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub forms them."""
+    """Return the anchors of the headings in a page, as GitHub generates them."""
     found = re.findall(r"(?m)^#+ (.+)$", page.read_text(encoding="utf-8"))
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}

@@ -1,4 +1,4 @@
-"""Generated files are up to date, and the help file is sound."""
+"""Tests that generated files are up to date, and that the help file is valid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LINK = re.compile(r"\|([^|\s]+)\|")
 
 
 def find_nvim() -> str:
-    """Return the Neovim that the generator would use, or skip."""
+    """Return the Neovim that the generator would use, or skip the test."""
     candidates = [os.environ.get("NVIM_BIN"), str(REPO / ".venv/bin/nvim"), shutil.which("nvim")]
     candidates.append(str(Path(sys.prefix) / "bin/nvim"))
     found = next((path for path in candidates if path and os.access(path, os.X_OK)), None)
@@ -38,12 +38,12 @@ def find_nvim() -> str:
 
 
 def without_code(text: str) -> str:
-    """Return the help text without its code blocks, in which bars and stars mean nothing."""
+    """Return the help text without its code blocks, in which bars and asterisks have no meaning."""
     return re.sub(r"(?ms)(^| )>\w*$.*?^(<|(?=\S))", "", text)
 
 
 def test_generated_files_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
-    """Drift is mended with `make doc`."""
+    """Run `make doc` to fix outdated files."""
     find_nvim()
     status = main(["--check"])
     assert status == 0, capsys.readouterr().err
@@ -79,7 +79,7 @@ def test_without_neovim_the_generator_reports_it(
 
 
 def test_every_option_is_in_the_help_file() -> None:
-    """An option is an entry below the heading of its section; keys, tools and adapters have lists of their own."""
+    """An option has an entry below the heading of its section; keys, tools and adapters are in separate lists."""
     find_nvim()
     entries = option_entries()
     missing = []
@@ -102,7 +102,7 @@ def test_every_option_is_in_the_help_file() -> None:
 
 
 def test_an_option_that_a_text_links_to_has_a_tag() -> None:
-    """K on `|codecompanion.…|`, in the help and in messages of the plugin."""
+    """K works on `|codecompanion.…|`, both in the help and in the plugin's messages."""
     find_nvim()
     tags = set(_TAG.findall(HELP.read_text(encoding="utf-8")))
     linked = linked_options(read_schema())
@@ -121,7 +121,7 @@ def test_every_key_tool_and_adapter_is_in_the_help_file() -> None:
 
 
 def test_every_option_is_read_by_some_code() -> None:
-    """An option that nothing reads would be a promise in the help file that is not kept."""
+    """An option that no code reads would be an empty promise in the help file."""
     find_nvim()
     files = [*REPO.glob("lua/**/*.lua"), *REPO.glob("python/codecompanion/**/*.py"), *REPO.glob("python/**/*.toml")]
     files.append(REPO / "python/codecompanion/builtin_adapters.json")
@@ -148,7 +148,7 @@ def test_every_key_has_an_action() -> None:
 
 
 def test_helptags_accepts_the_doc_folder(tmp_path: Path) -> None:
-    """`:helptags` looks into every folder below `doc/`, and plugin managers run it there (E154 stops lazy.nvim)."""
+    """`:helptags` processes every folder below `doc/`, and plugin managers run it there (E154 stops lazy.nvim)."""
     nvim = find_nvim()
     doc = tmp_path / "doc"
     shutil.copytree(HELP.parent, doc, ignore=shutil.ignore_patterns("tags*"))
@@ -186,7 +186,7 @@ def test_every_link_leads_to_a_tag_here_or_in_neovims_own_help() -> None:
 
 
 def test_lines_fit_into_the_help_window() -> None:
-    """Only a tag may stick out: it is never read."""
+    """Only a tag may exceed the width, because tags are not read."""
     long = [
         line
         for line in HELP.read_text(encoding="utf-8").splitlines()
@@ -211,7 +211,7 @@ def test_every_event_and_request_has_a_lua_class() -> None:
 
 
 def test_types_match_the_wire() -> None:
-    """One sample of each kind of field: a drift in the translation would show here."""
+    """One sample of each kind of field is compared, which would reveal a drift in the translation."""
     text = TYPES.read_text(encoding="utf-8")
     for line in (
         "---@field ratio number",

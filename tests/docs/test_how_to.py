@@ -41,7 +41,7 @@ HOW_TO = REPO / "doc/dev/how-to"
 
 
 def blocks(name: str, language: str) -> list[str]:
-    """Return the code blocks of a page in a language."""
+    """Return the code blocks of a page that are in the given language."""
     text = (HOW_TO / name).read_text(encoding="utf-8")
     return re.findall(rf"(?ms)^```{language}\n(.*?)^```", text)
 
@@ -54,7 +54,7 @@ def test_the_policy_is_valid() -> None:
 
 
 def test_the_users_own_policy_is_valid(tmp_path: Path) -> None:
-    """As it goes from a configuration to the host."""
+    """The policy is loaded as the host loads it from a user's configuration."""
     (text,) = blocks("policy.md", "lua")
     script = tmp_path / "policy.lua"
     script.write_text(f"local options = {{ {text} }}\nio.stdout:write(vim.json.encode(options.policies))", "utf-8")
@@ -107,7 +107,7 @@ def test_the_language_is_parsed_like_its_neighbours() -> None:
 
 
 def test_the_strategy_passes_its_own_test(tmp_path: Path) -> None:
-    """Both are written where they belong, into a copy of the package."""
+    """The strategy and its test are written to their places, the strategy in a copy of the package."""
     source, _, test = blocks("strategy.md", "python")
     copy = tmp_path / "python"
     subprocess.run(["cp", "-r", str(REPO / "python"), str(copy)], check=True)
@@ -163,7 +163,7 @@ async def test_the_wire_format_supports_a_conversation() -> None:
 
 
 def run_tests(folder: Path, package: Path, name: str) -> None:
-    """Run a test file of the folder with the package given."""
+    """Run a test file in the folder against the given package."""
     (folder / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "--confcutdir", str(folder), name],

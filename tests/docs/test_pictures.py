@@ -1,4 +1,4 @@
-"""The pictures in README and documents: they exist, are small and described, and name nothing that does not exist."""
+"""Tests that the pictures in README and documents exist, are small and described, and name only existing things."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ BY_NAME = [pytest.param(picture, id=picture.name) for picture in ALBUM]
 
 @cache
 def sources() -> str:
-    """Return all that the plugin could write on the screen."""
+    """Return the source text that contains everything the plugin can show on the screen."""
     paths = [*(REPO / "lua").rglob("*.lua"), *(REPO / "python").rglob("*.py")]
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
 def test_the_folder_contains_exactly_the_pictures_of_the_album() -> None:
-    """`make pictures` writes them."""
+    """The folder contains what `make pictures` writes, and is small."""
     assert {path.name for path in FOLDER.iterdir()} == {picture.name for picture in ALBUM}
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= MAX_BYTES
 
 
 @pytest.mark.parametrize("picture", BY_NAME)
 def test_a_picture_is_sharp_and_of_its_kind(picture: Picture) -> None:
-    """Twice as many pixels as it is shown with, in a form that a browser draws."""
+    """It has twice as many pixels as it is displayed with, in a format that browsers support."""
     head = picture.path.read_bytes()[:24]
     if picture.name.endswith(".png"):
         assert head.startswith(b"\x89PNG")
@@ -45,7 +45,7 @@ def test_a_picture_is_sharp_and_of_its_kind(picture: Picture) -> None:
 
 @pytest.mark.parametrize("picture", BY_NAME)
 def test_a_picture_names_only_existing_things(picture: Picture) -> None:
-    """Keys have their option, commands are declared, text is in the plugin's output."""
+    """Keys have an option, commands are declared, and text occurs in the source of the plugin."""
     keymaps = (REPO / "lua/codecompanion/config/options/keymaps.lua").read_text(encoding="utf-8")
     help_text = (REPO / "doc/codecompanion.txt").read_text(encoding="utf-8")
     for name in picture.maps:
@@ -65,7 +65,7 @@ def test_a_picture_is_described_in_a_sentence(picture: Picture) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_documents_show_pictures_that_exist(document: Path) -> None:
-    """Every picture is described, and its file exists with the same spelling."""
+    """Every picture has a description, and its file name is spelled identically."""
     text = document.read_text(encoding="utf-8")
     for name in re.findall(r"pictures/([\w.-]+)", text):
         assert (FOLDER / name).exists(), name

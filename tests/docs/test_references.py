@@ -1,4 +1,4 @@
-"""Numbers cited by code and tests are defined in `doc/dev`, and paths named in `doc/dev` exist."""
+"""Tests that numbers cited in code and tests are defined in `doc/dev`, and that paths named in `doc/dev` exist."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def expand(first: str, last: str | None) -> Iterator[int]:
 
 
 def cited(text: str) -> set[str]:
-    """Return all that a text cites, by the names under which `doc/dev` defines it."""
+    """Return everything that a text cites, by the names that `doc/dev` uses to define it."""
     found = {f"R-{n:03}" for one in _REQUIREMENT.finditer(text) for n in expand(*one.groups())}
     found |= {f"{one[1]}{n}" for one in _LETTER.finditer(text) for n in expand(one[2], one[3])}
     for one in _LESSONS.finditer(text):
@@ -54,7 +54,7 @@ def defined() -> frozenset[str]:
 
 
 def citing_files() -> list[Path]:
-    """Return our files that may cite."""
+    """Return our files that may contain citations."""
     files = (path for folder in CITING for path in (REPO / folder).rglob("*") if path.suffix in SUFFIXES)
     return [path for path in files if not NOT_CITING.search(path.as_posix())]
 
@@ -131,7 +131,7 @@ def test_every_path_that_the_documents_name_exists() -> None:
 
 
 def test_every_file_that_a_module_docstring_names_exists() -> None:
-    """`decode.py` of the same room, `http/adapter.py` of another."""
+    """This applies to `decode.py` in the same folder and to `http/adapter.py` in another one."""
     ours = [path for folder in ("python", "tests/providers", "tools") for path in (REPO / folder).rglob("*.py")]
     known = [path.as_posix() for path in REPO.glob("[a-z]*/**/*.py")]
     missing = [
@@ -144,7 +144,7 @@ def test_every_file_that_a_module_docstring_names_exists() -> None:
 
 
 def test_every_module_that_a_docstring_names_exists() -> None:
-    """`session.actions.forking`, `store.log`: by the names of rooms, so that a move takes them along."""
+    """Names such as `session.actions.forking` and `store.log` are checked, so moving a module includes its mentions."""
     package = REPO / "python" / "codecompanion"
     rooms = "|".join(path.name for path in package.iterdir() if (path / "__init__.py").exists())
     named = re.compile(rf"`((?:{rooms})(?:\.[a-z_]+)+)[`.]")

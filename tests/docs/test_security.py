@@ -1,4 +1,4 @@
-"""doc/security.md: each claim names a test that exists."""
+"""Tests that each claim in doc/security.md names an existing test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
 def claims() -> list[list[str]]:
-    """Return the cells of the table of claims."""
+    """Return the cells of the table that lists the claims."""
     lines = [line.strip("| ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
     rows = [line.split(" | ") for line in lines]
     return [row for row in rows if len(row) == 2 and row != ["claim", "test"]]

@@ -1,7 +1,7 @@
-"""One word per idea (`doc/dev/glossary.md`): invented words are not used, and the remaining ones get fewer.
+"""Tests for one word per idea (`doc/dev/glossary.md`): invented words are banned, and the remaining ones get fewer.
 
-`words_left.toml` counts what is left, by word and part of the code. More of a word than that fails with what to say
-instead. Anyone who fixes some lowers the number.
+`words_left.toml` lists the remaining uses by word and part of the code. Using a word more often fails and names the
+alternative. Anyone who removes some uses lowers the number.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def texts(part: str) -> tuple[tuple[str, str], ...]:
 
 
 def found(word: str, part: str) -> list[str]:
-    """Return the places of a banned word in a part."""
+    """Return the places where a banned word is used in a part of the code."""
     pattern = re.compile(BANNED[word][0])
     return [
         f"{name}:{number}: {line.strip()[:120]}"
@@ -71,7 +71,7 @@ def found(word: str, part: str) -> list[str]:
 
 
 def left() -> dict[str, dict[str, int]]:
-    """Return how many of each word are allowed, by part."""
+    """Return the number of allowed uses of each word in each part of the code."""
     return tomllib.loads(LEFT.read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""The tests in this folder share helpers by name, also those of the Neovim tests."""
+"""Makes helper functions available by name to the tests in this folder, including those of the Neovim tests."""
 
 import sys
 from pathlib import Path

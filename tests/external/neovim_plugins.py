@@ -1,4 +1,4 @@
-"""Neovim plugins to run beside ours, from clones: those of an environment variable each, or /work/.mirror."""
+"""Clones of Neovim plugins to run beside ours: each from an environment variable of its own, or from /work/.mirror."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from plugin_managers import clone_of
 from harness import find_nvim
 
 NEEDS_NVIM = {"nvim-telescope+telescope.nvim": (0, 11)}
-"""The newest versions of these plugins refuse to run on older ones."""
+"""The lowest Neovim versions on which the newest versions of these plugins run."""
 
 
 @cache
 def plugin(mirrored: str) -> Path:
-    """Return a clone of `owner+name`, one for all tests of this process, or skip and say where it was looked for.
+    """Return a clone of `owner+name`, shared by all tests of this process, or skip and name the places searched.
 
-    `nvim-lualine+lualine.nvim` is looked for at $LUALINE_NVIM first; `…@v1.9.1` is that version of it.
+    `nvim-lualine+lualine.nvim` is searched at $LUALINE_NVIM first; a suffix such as `…@v1.9.1` selects that version.
     """
     mirrored, _, version = mirrored.partition("@")
     needed = NEEDS_NVIM.get(mirrored, (0, 0))
@@ -37,7 +37,7 @@ def plugin(mirrored: str) -> Path:
 
 @cache
 def nvim_version() -> tuple[int, int]:
-    """Return the version of the Neovim to test."""
+    """Return the version of the Neovim that is tested."""
     command = [find_nvim() or "nvim", "--version"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     major, minor = re.findall(r"\d+", printed)[:2]

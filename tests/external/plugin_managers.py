@@ -1,8 +1,8 @@
-"""Shared by the tests of plugin managers: a git repository to install from, a fake uv, a Neovim with a clean home.
+"""Shared by the tests of plugin managers: a Git repository to install from, a fake uv, and a Neovim with a clean home.
 
-The repository is made of the files as they are in the working tree (nothing has to be committed), served by a bare
-clone under a `file://` address. The fake uv makes an "environment" whose Python is the one that runs the tests, so that
-the host really starts; the real one is driven in `test_real_environment.py`.
+The repository is made from the files in the working tree (nothing has to be committed) and served by a bare clone under
+a `file://` URL. The fake uv creates an "environment" whose Python is the one that runs the tests, so that the host
+really starts; the real uv is tested in `test_real_environment.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 from harness import REPO, Nvim, find_nvim, other_nvims
 
 EVERY_NVIM = [find_nvim() or "nvim", *other_nvims()]
-"""The Neovim to test and those of $NVIM_BINS."""
+"""The Neovim that is tested and those from $NVIM_BINS."""
 
 COMMANDS = ["", "Chat", "Restore", "Compact", "Undo", "Redo", "Recall", "Cost", "Trace"]
 
@@ -39,7 +39,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 class Origin:
-    """The address that a user would install from, and the publisher's working copy."""
+    """The URL that a user would install from, and the publisher's working copy."""
 
     def __init__(self, root: Path) -> None:
         """Publish the plugin's files as the first version."""
@@ -49,7 +49,7 @@ class Origin:
         git(root, "clone", "-q", str(self.bare), str(self.work))
 
     def publish(self, path: str, text: str) -> None:
-        """Publish a version in which `text` is appended to the file `path`."""
+        """Publish a version with `text` appended to the file `path`."""
         with (self.work / path).open("a", encoding="utf-8") as file:
             file.write(text)
         git(self.work, "commit", "-q", "-a", "-m", f"fix: change {path}")
@@ -58,7 +58,7 @@ class Origin:
 
 @cache
 def first_version() -> Path:
-    """Return a repository with the plugin's files as they are, one for all tests of this process, which copy it."""
+    """Return a repository with the current files of the plugin, created once per process for all tests to copy."""
     root = Path(tempfile.mkdtemp(prefix="first-version-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     work, bare = root / "work", root / "bare"
@@ -77,7 +77,7 @@ def first_version() -> Path:
 
 
 def tracked_files() -> list[str]:
-    """Return the files of the plugin that git knows or would take; without git, all that belong to it."""
+    """Return the plugin's files that Git tracks or would add; without Git, all files that belong to it."""
     command = ["git", "-C", str(REPO), "ls-files", "-co", "--exclude-standard", *NEEDED]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     names = done.stdout.split("\n") if done.returncode == 0 else []
@@ -88,7 +88,7 @@ def tracked_files() -> list[str]:
 
 
 def clone_of(variable: str, mirrored: str, target: Path, version: str = "HEAD") -> Path:
-    """Clone a plugin to `target`, or skip and say where a clone of it was looked for."""
+    """Clone a plugin to `target`, or skip the test and name the places searched for a clone."""
     source = Path(os.environ.get(variable, f"/work/.mirror/{mirrored}/repo"))
     if not source.exists():
         pytest.skip(f"no clone of {mirrored.replace('+', '/')} at {source}; set {variable} to a clone of it")
@@ -105,13 +105,13 @@ def missing_commands(nvim: Nvim) -> list[str]:
 
 
 def loaded_modules(nvim: Nvim) -> list[str]:
-    """Return the plugin's modules that are loaded, without the one that `setup` is in."""
+    """Return the plugin's loaded modules, except the one that contains `setup`."""
     names = nvim.lua("return vim.tbl_keys(package.loaded)")
     return sorted(name for name in names if name.startswith("codecompanion."))
 
 
 def environments(nvim: Nvim) -> list[Path]:
-    """Return the finished environments in the data folder."""
+    """Return the complete environments in the data folder."""
     folder = Path(nvim.lua("return vim.fn.stdpath('data')")) / "codecompanion" / "venv"
     return sorted(path.parent for path in folder.glob("*/codecompanion-stamp.json"))
 
@@ -125,13 +125,13 @@ def talk(nvim: Nvim, text: str = "hello there") -> None:
 
 
 def answered(nvim: Nvim) -> bool:
-    """Say whether the chat on the screen has an answer and is idle."""
+    """Return whether the visible chat has an answer and is idle."""
     idle = nvim.lua("return (vim.b.codecompanion_chat or {}).state == 'idle'")
     return bool(idle) and any(line.startswith("## CodeCompanion") for line in nvim.lines())
 
 
 def health(nvim: Nvim) -> str:
-    """Return the report of `:checkhealth codecompanion` as one line, its window closed again."""
+    """Return the report of `:checkhealth codecompanion` as one line, and close its window."""
     nvim.command("checkhealth codecompanion")
     text = " ".join(" ".join(nvim.lines()).split())
     nvim.command("bwipeout!")

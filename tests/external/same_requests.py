@@ -1,8 +1,8 @@
 """Every request body of a recorded session, played through a real `Session` under a policy, as a short digest.
 
-The restructuring of the code must not change the view, the summaries, the order and the bytes that are sent
-in all three wire formats. `python tests/external/same_requests.py` rewrites `same_requests.json` from the
-current code; `--dump FOLDER RECORDING POLICY` writes the bodies themselves, to compare two checkouts with `diff -r`.
+Refactoring must not change the view, the summaries, or the order and the bytes that are sent in all three wire formats.
+`python tests/external/same_requests.py` rewrites `same_requests.json` from the current code; `--dump FOLDER RECORDING
+POLICY` writes the bodies themselves, to compare two checkouts with `diff -r`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DIGESTS = Path(__file__).with_name("same_requests.json")
 POLICIES = (*policy_names(), *(f"{name}{SUFFIX}" for name in policy_names() if not load_policy(name).ours))
 """Every policy, plus the strict form of each policy that follows a document.
 
-If one of our own steps has no mark, it changes the requests of a strict policy, and is found here.
+If one of our additions is not marked as such, it changes the requests of a strict policy, which is detected here.
 """
 MODELS = {"openai": "gpt-4.1", "openai_responses": "gpt-5.4", "anthropic": "claude-sonnet-4-5"}
 """One model for each wire format."""
@@ -55,7 +55,7 @@ def name_of(path: Path) -> str:
 
 
 class Recorder(OfflineAdapter):
-    """The recording as the model's side; keeps what each wire format would have sent."""
+    """An adapter that replays the recording as the model; keeps the bodies that each wire format would have sent."""
 
     def __init__(self, playback: Playback, wires: Sequence[Adapter]) -> None:
         super().__init__(
@@ -69,7 +69,10 @@ class Recorder(OfflineAdapter):
 
     @property
     def bodies(self) -> list[bytes]:
-        """Return all bodies in order; summaries of parts are asked for at once, in no order, and sorted here."""
+        """Return all bodies in order.
+
+        Partial summaries are requested concurrently in no fixed order, and sorted here.
+        """
         runs = (
             sorted(bodies for _, bodies in run) if purpose == "summary" else [bodies for _, bodies in run]
             for purpose, run in groupby(self._asked, key=itemgetter(0))
@@ -119,7 +122,7 @@ def _typed(playback: Playback) -> list[Message]:
 
 
 def digest(path: Path, policy: str) -> str:
-    """Return the number of bodies and the start of the hash of all of them."""
+    """Return the number of bodies and a prefix of their common hash."""
     bodies = asyncio.run(play(path, policy))
     sums = hashlib.sha256(b"".join(hashlib.sha256(body).digest() for body in bodies))
     return f"{len(bodies)} {sums.hexdigest()[:16]}"

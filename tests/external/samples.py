@@ -1,6 +1,6 @@
-"""Which recordings a run plays: a sample by default, the same each time; `EXTERNAL=all` (`make external`) all of them.
+"""The recordings that a run plays: by default a sample, the same each time; with `EXTERNAL=all` (`make external`) all.
 
-A change of a policy, of the ledger or of a wire format deserves all of them: 8 minutes of CPU instead of 2.
+A change to a policy, the ledger or a wire format should run all of them: 8 minutes of CPU time instead of 2.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ALL = os.environ.get("EXTERNAL") == "all"
 
 
 def sampled(items: Sequence[Item], count: int) -> list[Item]:
-    """Return all items, or `count` of them spread evenly: the files of one kind of agent are adjacent."""
+    """Return all items, or `count` of them spread evenly, because the files of one kind of agent are adjacent."""
     if ALL or len(items) <= count:
         return list(items)
     return [items[number * len(items) // count] for number in range(count)]

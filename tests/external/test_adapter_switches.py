@@ -1,11 +1,11 @@
-"""Every pair of adapter switches at every turn boundary of recorded chats: all requests valid (R-542).
+"""Every pair of adapter switches at every turn boundary of recorded chats: all requests are valid (R-542).
 
-A customer's thirteen turns with tools whose ids repeat (tau-airline), a dialogue with unanswered messages and replies
-in a row (aider), one long tool loop, where every round is a boundary
-(openhands), and a coding session of 180,000 tokens (pi), in which old results are cleared and the history is compacted,
-by us and by the providers. By default a sample of the pairs of one provider of each manner, and the long session, its
-tool loops and texts cut short, crosses each pair once; `EXTERNAL=all` takes all providers, the session as it is, and
-every pair at every boundary of it (20 minutes). The invariants of a request are in `tests/adapters/switch_chat.py`.
+The recordings are a customer's thirteen turns with tools whose ids repeat (tau-airline), a dialogue with unanswered
+messages and consecutive replies (aider), one long tool loop in which every round is a boundary (openhands), and a
+coding session of 180,000 tokens (pi), in which old results are cleared and the history is compacted, by us and by the
+providers. By default, a sample of the pairs is used, with one provider of each kind, and the long session crosses each
+pair once, with its tool loops and texts truncated; `EXTERNAL=all` uses all providers, the full session, and every pair
+at each of its boundaries (20 minutes). The invariants of a request are in `tests/adapters/switch_chat.py`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ONE_OF_EACH = ("openai", "mistral", "gemini", "responses", "anthropic", "respons
 PROVIDERS = (*MANNERS, *(f"{name}@localhost" for name in MANNERS if MANNERS[name].seals)) if ALL else ONE_OF_EACH
 PAIRS = list(permutations(PROVIDERS, 2))
 SAMPLE = sampled(PAIRS, 9)
-"""9 of 42: each of the seven begins and follows."""
+"""Nine of 42 pairs: each of the seven providers is both the first and the second of a pair."""
 
 
 def story_of(name: str, **fields: int) -> Story:
@@ -48,7 +48,7 @@ def story_of(name: str, **fields: int) -> Story:
 
 
 def cut_short(story: Story, steps: int) -> Story:
-    """Return the story with at most that many replies per turn, the last of which calls nothing."""
+    """Return the story with at most `steps` replies per turn, the last of which has no calls."""
     return tuple(
         replace(turn, steps=(*turn.steps[:steps], replace(turn.steps[-1], calls=())))
         if len(turn.steps) > steps
@@ -68,7 +68,7 @@ def counts() -> Iterator[Counter[str]]:
 async def play(
     root: Path, counts: Counter[str], route: Sequence[str], story: Story, when: When, **fields: int
 ) -> SwitchingChat:
-    """Return the chat once the story has been played and nothing was wrong."""
+    """Return the chat after the story has been played without a problem."""
     async with open_chat(root, route, story, when, **fields) as chat:
         await chat.play(story)
         assert chat.problems() == []
@@ -82,7 +82,7 @@ async def play(
 async def test_every_turn_of_a_dialogue_may_go_to_the_other(
     tmp_path: Path, counts: Counter[str], first: str, other: str, name: str
 ) -> None:
-    """Starting with each of the two, so that every boundary is crossed in both directions."""
+    """Each of the two providers starts once, so that every boundary is crossed in both directions."""
     story = story_of(name)
     chat = await play(tmp_path, counts, (first, other), story, "turns")
     assert chat.switches == len(story) - 1 >= 9
@@ -92,14 +92,17 @@ async def test_every_turn_of_a_dialogue_may_go_to_the_other(
 async def test_every_round_of_a_tool_loop_may_go_to_the_other(
     tmp_path: Path, counts: Counter[str], first: str, other: str
 ) -> None:
-    """One turn of 49 replies: each provider continues with the other's calls and reasoning."""
+    """In one turn of 49 replies, each provider continues with the other's calls and reasoning."""
     chat = await play(tmp_path, counts, (first, other), story_of("openhands"), "tools")
     assert chat.switches >= 40
 
 
 @pytest.mark.timeout(600)
 async def test_a_long_session_crosses_every_pair(tmp_path: Path, counts: Counter[str]) -> None:
-    """At full size 180,000 tokens in windows of 200,000: edits, compactions, native ones, and their undo."""
+    """At full size (180,000 tokens in windows of 200,000) it includes edits.
+
+    It also includes our own and native compactions, and their undo.
+    """
     story = story_of("pi") if ALL else cut_short(story_of("pi", longest=4_000), 4)
     chat = await play(tmp_path, counts, round_trip(ONE_OF_EACH), story, "turns")
     assert chat.switches == len(story) - 1 >= len(ONE_OF_EACH) * (len(ONE_OF_EACH) - 1)
@@ -113,7 +116,7 @@ async def test_a_long_session_crosses_every_pair(tmp_path: Path, counts: Counter
 async def test_every_turn_of_a_long_session_may_go_to_the_other(
     tmp_path: Path, counts: Counter[str], first: str, other: str, window: int
 ) -> None:
-    """Also in windows that are too small for it, with our edits and compactions."""
+    """The windows may be too small for the session; our edits and compactions make it fit."""
     story = cut_short(story_of("pi", longest=400), 3)
     chat = await play(tmp_path, counts, (first, other), story, "turns", window=window)
     assert chat.switches == len(story) - 1 >= 50

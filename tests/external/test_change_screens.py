@@ -1,8 +1,8 @@
-"""The look of a proposed change in every theme and size: its lines are visible, its colours distinct, nothing is cut.
+"""The look of a proposed change in every theme and size: lines are visible, colours distinct, and nothing is cut off.
 
-Four states (the approval in the chat, the diff that `K` opens, the list of changed files, an edit in place) at three
-sizes in four themes; tokyonight needs a clone (see `neovim_plugins.py`) and is skipped without it. Checked on the cells
-of the screen, with the colours that a user sees there.
+Four states (the approval in the chat, the diff that `K` opens, the list of changed files, an inline edit) at three
+sizes in four themes; tokyonight needs a clone (see `neovim_plugins.py`) and is skipped without it. The cells of the
+screen are checked, with the colours that a user sees there.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ ASKED, ASKED_IN_PLACE = "use the sum of Python", "let it begin anywhere"
 
 @dataclass(frozen=True)
 class Lines:
-    """Texts of one state, each of which is one line of it."""
+    """Texts that appear in one state, each on a line of its own."""
 
     removed: tuple[str, ...]
     added: tuple[str, ...]
@@ -78,14 +78,14 @@ EDIT_IN_PLACE = Lines(
 
 
 class Stage:
-    """A chat whose model proposes one edit, and then a file whose model proposes another."""
+    """A chat whose model proposes one edit, followed by a file for which the model proposes another."""
 
     def __init__(self, chat: RealChat, true_colour: bool) -> None:
-        """Take a chat whose server answers with the scripted replies."""
+        """Use a chat whose server answers with the scripted replies."""
         self.chat, self.nvim, self.true_colour = chat, chat.nvim, true_colour
 
     def show_approval(self) -> None:
-        """Send a message and wait for the block of the edit."""
+        """Send a message and wait for the approval of the edit."""
         self.chat.send(ASKED)
         self.chat.wait_state("awaiting_approval")
         self.nvim.wait_screen(re.escape(EDIT.added[0]))
@@ -109,7 +109,7 @@ class Stage:
         self.nvim.wait_screen("File changes")
 
     def show_edit_in_place(self) -> None:
-        """Have lines of a file changed, in a window of its own."""
+        """Start an inline edit of some lines of a file, in a separate window."""
         self.nvim.feed("q")
         self.nvim.command("enew")
         self.nvim.command("edit src/cart.py")
@@ -117,9 +117,9 @@ class Stage:
         self.nvim.wait_screen(re.escape(EDIT_IN_PLACE.added[1]))
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Return where a line with this text is on the screen: row and column of its beginning.
+        """Return the row and column of each line with this text on the screen.
 
-        A longer line that begins with it is another one.
+        A longer line that begins with the text does not count.
         """
         found = []
         for number, row in enumerate(self.nvim.grid.cells):
@@ -131,7 +131,7 @@ class Stage:
         return found
 
     def colours(self, text: str) -> set[tuple[int, int]]:
-        """Return the colours a line has, wherever it is: those at its beginning."""
+        """Return the colours at the beginning of a line, for each of its places."""
         return {self.nvim.grid.colours(*place, true_colour=self.true_colour) for place in self.places(text)}
 
     def contrast(self, text: str) -> float:
@@ -158,7 +158,7 @@ def theme(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 def stage(request: pytest.FixtureRequest, theme: str, tmp_path: Path) -> Iterator[Stage]:
-    """Return a stage of that size in that theme."""
+    """Return a stage with that size and theme."""
     look = (on_runtimepath("folke+tokyonight.nvim") if theme == "tokyonight" else "") + THEMES[theme] + "\n"
     call = Call("insert_edit", json.dumps({"path": "src/shop.py", "old_text": BEFORE, "new_text": AFTER}), "call_1")
     with ExitStack() as stack:
@@ -173,7 +173,7 @@ def stage(request: pytest.FixtureRequest, theme: str, tmp_path: Path) -> Iterato
 
 
 def test_a_proposed_change_is_visible_in_every_state(stage: Stage) -> None:
-    """The lines of the change with their colours; no word is cut and nothing is said twice."""
+    """The changed lines have their colours; no word is cut off and nothing is shown twice."""
     stage.show_approval()
     check(stage, EDIT)
     stage.show_diff()
@@ -215,7 +215,7 @@ def luminance(colour: tuple[int, int, int]) -> float:
 
 
 def check_words(screen: str) -> None:
-    """Check that every word is a whole one, and that nothing is said twice but the user's own words."""
+    """Check that every word is complete, and that nothing is shown twice except the user's own words."""
     words = set(re.findall(r"[A-Za-z]{3,}", screen))
     assert not words - vocabulary(), f"cut: {sorted(words - vocabulary())}\n{screen}"
     own = {line.strip() for text in (TEXT, AFTER, IN_PLACE, ASKED) for line in text.split("\n")}
@@ -226,14 +226,14 @@ def check_words(screen: str) -> None:
 
 
 def parts(row: str) -> list[str]:
-    """Split a row of the screen into its texts, without numbers, signs and borders."""
+    """Split a screen row into its texts, without numbers, signs and borders."""
     pieces = re.split(r"\s{2,}| · |[│▎╭╮╰╯─]+", row)
     return [re.sub(r"^[\W\d]+|[\W_]+$", "", piece) for piece in pieces]
 
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """Return the words that can be on the screen: those of strings in our Lua, of the files, and of Neovim's ruler."""
+    """Return the words that may be on the screen: from strings in our Lua code, the files and Neovim's ruler."""
     texts = [
         "All Bot Top INSERT",
         TEXT,

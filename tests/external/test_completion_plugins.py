@@ -1,7 +1,7 @@
-"""Accepting a completion in blink.cmp and nvim-cmp themselves, as the help sets them up.
+"""Tests of accepting a completion in blink.cmp and nvim-cmp themselves, set up as in the help.
 
-Needs clones of saghen/blink.cmp and hrsh7th/nvim-cmp: `$BLINK_CMP` and `$NVIM_CMP`, or /work/.mirror; skips and says so
-otherwise.
+Needs clones of saghen/blink.cmp and hrsh7th/nvim-cmp: `$BLINK_CMP` and `$NVIM_CMP`, or /work/.mirror; otherwise the
+tests are skipped with a message.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ require("cmp").setup({ mapping = { ["<C-y>"] = require("cmp").mapping.confirm({ 
 """
 INIT = {"blink": BLINK, "cmp": CMP}
 PLUGINS = {"blink": "saghen+blink.cmp@v1.9.1", "cmp": "hrsh7th+nvim-cmp"}
-"""The released blink.cmp: its next version runs on Neovim 0.12 only and changes from day to day."""
+"""The plugins to test; blink.cmp is pinned, because its next version changes daily and requires Neovim 0.12."""
 SHOW = {"blink": "require('blink.cmp').show()", "cmp": "require('cmp').complete()"}
 VISIBLE = {"blink": "return require('blink.cmp').is_menu_visible()", "cmp": "return require('cmp').visible()"}
 
@@ -51,7 +51,7 @@ def nvim_factory(tmp_path: Path) -> Iterator[Callable[..., Nvim]]:
 
 @pytest.mark.parametrize("plugin", ["blink", "cmp"])
 def test_the_accepted_item_is_the_displayed_one(nvim_factory: Callable[..., Nvim], tmp_path: Path, plugin: str) -> None:
-    """No brackets behind it, and in its place behind letters of several bytes."""
+    """No brackets follow it, and its position is correct after multibyte letters."""
 
     def start(init: str, **options: Any) -> Nvim:
         return nvim_factory(init=on_runtimepath(PLUGINS[plugin]) + init, **options)
@@ -85,7 +85,7 @@ def accepted(chat: RealChat) -> str:
 def test_a_suggestion_of_code_is_an_entry_of_the_menu(
     nvim_factory: Callable[..., Nvim], plugin: str, number: int
 ) -> None:
-    """And is taken over from there."""
+    """The suggestion can be accepted from the menu."""
     code = INIT[plugin] + snippet("codecompanion-complete-sources", number)
     ghost = start_ghost(nvim_factory, options={"display": "none"}, init=on_runtimepath(PLUGINS[plugin]))
     ghost.nvim.lua(code)

@@ -1,6 +1,6 @@
-"""`context` over real transcripts of other agents, like an outside tester: R-004, R-501…R-533, R-551.
+"""`context` over real transcripts of other agents, used as by an outside caller: R-004, R-501…R-533, R-551.
 
-A sample of them by default, see `samples.py`. The expected result is derived here a second time, from the
+By default a sample of them is used, see `samples.py`. The expected result is derived independently, from the
 requirements and the documented counter alone.
 """
 
@@ -47,7 +47,7 @@ def read(path):
 
 
 def dirty(messages):
-    """The transcript with rules, attachments, a pin and two old summaries behind its first answer."""
+    """Return the transcript with rules, attachments, a pin and two old summaries added after its first answer."""
     first = next((i for i, m in enumerate(messages) if m["role"] == "assistant" and not m.get("tool_calls")), None)
     if first is None:
         return [RULES, *ATTACHED, {"role": "assistant", "content": "ok"}, *messages]
@@ -83,7 +83,7 @@ def meta(message):
 
 
 def pair(messages):
-    """R-004, by position: {index of result: index of its assistant message}, orphaned results, unanswered calls."""
+    """Return the pairs of R-004 by index: {result: its assistant message}, orphaned results, and unanswered calls."""
     waiting, partner, orphans = {}, {}, []
     for index, message in enumerate(messages):
         for call in message.get("tool_calls") or []:
@@ -130,9 +130,10 @@ def check_common(before, answer):
 
 
 def check_edited(before, answer, window, keep=3):
-    """R-511…R-516: exactly the results that must be cleared are, everything else is as it came in.
+    """Assert R-511…R-516: only the results that must be cleared are cleared, everything else is unchanged.
 
-    In the middle of a loop that wants a compaction older results of the running turn may go instead, in a second event.
+    In a running loop that needs a compaction, older results of the current turn may be cleared instead, in a second
+    event.
     """
     partner, orphans, unanswered = pair(before)
     ages = cycles(before)
@@ -172,7 +173,7 @@ def check_edited(before, answer, window, keep=3):
 
 
 def check_compacted(before, answer):
-    """Assert R-521…R-527, R-551: current work stays after the summary, the request word for word."""
+    """Assert R-521…R-527, R-551: current work stays after the summary, with the request verbatim."""
     after = answer["messages"]
     texts = [text_of(m) for m in after]
     place = next(i for i, m in enumerate(after) if meta(m).get("tag") == "compact_summary")
@@ -202,7 +203,7 @@ def pending(messages):
 
 @pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(DATA)) for path in FILES])
 def test_a_recorded_transcript_is_prepared_as_required(path):
-    """R-004, R-501…R-533, R-551."""
+    """The results satisfy R-004, R-501…R-533 and R-551."""
     for messages in (read(path), dirty(read(path))):
         total = chars4(messages)
         at65, at85 = math.ceil(total / 0.65), math.ceil(total / 0.85)

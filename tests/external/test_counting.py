@@ -1,4 +1,4 @@
-"""The count right before each request in recorded sessions, compared with the provider's report.
+"""The token count before each request in recorded sessions, compared with the provider's report.
 
 Lessons, counting tokens: p50 0.1 %, p95 1 %, p99 4 %. `bench_counting` defines a `sound` request.
 """
@@ -34,7 +34,7 @@ def everything(bench: ModuleType) -> dict[str, dict[str, float]]:
 
 
 def test_counts_are_accurate_to_a_percent(everything: dict[str, dict[str, float]]) -> None:
-    """Far better than the former method: a quarter of the characters, an estimate of everything."""
+    """The counts are far better than the former method: characters / 4 and an estimate of everything."""
     assert everything["sound requests"]["n"] > 600
     for kind, p95, p99 in (("sound requests", 0.6, 2.5), ("as recorded", 1.1, 3.5)):
         found = everything[kind]
@@ -50,7 +50,7 @@ def test_the_bounds_contain_the_report(everything: dict[str, dict[str, float]]) 
 
 @pytest.mark.parametrize("half", [0, 1])
 def test_19_in_20_are_within_their_bounds(bench: ModuleType, half: int) -> None:
-    """On both halves of the sessions: a fit on one is valid on the other."""
+    """The bounds apply to both halves of the sessions, so that a fit on one half is valid for the other."""
     paths = sorted(TRANSCRIPTS.glob("*/*.jsonl"))
     rows = bench.summarise(bench.replay_all(paths, "claude-3-5-sonnet", half=half))
     assert rows["as recorded"]["n"] > 100
@@ -61,7 +61,7 @@ def test_19_in_20_are_within_their_bounds(bench: ModuleType, half: int) -> None:
 
 @pytest.mark.parametrize("half", [0, 1])
 def test_19_in_20_are_within_the_bounds_of_a_count_without_reports(bench: ModuleType, half: int) -> None:
-    """A chat without any report, counted with the calibration from other chats of the model."""
+    """A chat without any report is counted with the calibration from the model's other chats."""
     paths = sorted(TRANSCRIPTS.glob("*/*.jsonl"))
     rows = bench.summarise(bench.replay_all(paths, "claude-3-5-sonnet", half=half))
     assert rows["- nothing reported in this chat"]["n"] > 80
@@ -69,7 +69,7 @@ def test_19_in_20_are_within_the_bounds_of_a_count_without_reports(bench: Module
 
 
 def test_of_all_requests_19_in_20_are_within_their_bounds(everything: dict[str, dict[str, float]]) -> None:
-    """Also of those that the recordings lack something of: sent in between, or texts that cannot be what was sent."""
+    """This includes requests with gaps in the recording: unrecorded requests in between, or texts not sent as such."""
     assert everything["- of every request beyond its bounds"]["n"] <= 0.05 * everything["every request"]["n"]
 
 
@@ -93,7 +93,7 @@ def test_no_request_is_dropped_silently(bench: ModuleType, everything: dict[str,
 
 
 def test_one_long_session_is_far_below_the_goal(bench: ModuleType) -> None:
-    """pi: 469 requests up to 185,000 tokens, two compactions of its own."""
+    """The pi session has 469 requests of up to 185,000 tokens and two compactions of its own."""
     rows = bench.summarise(bench.replay_all([TRANSCRIPTS / "pi" / "before-compaction.jsonl"], "claude-opus-4-5"))
     sound = rows["sound requests"]
     assert (sound["p50"] <= 0.02, sound["p95"] <= 0.2, sound["p99"] <= 0.6) == (True, True, True), sound

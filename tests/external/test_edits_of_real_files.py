@@ -1,7 +1,7 @@
-"""Random edits of the files of real plugins come out as intended, however the reply is indented.
+"""Tests that random edits of files from real plugins have the intended result, however the reply is indented.
 
-Needs clones under /work/.mirror (or the folders that `$EDITED_REPOSITORIES` names, separated by colons); skips and says
-so otherwise.
+Needs clones under /work/.mirror (or in the folders named by `$EDITED_REPOSITORIES`, separated by colons); otherwise the
+tests are skipped with a message.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The plugin by the real lazy.nvim, as a newcomer has it: from a git address, into an empty home, then a restart.
+"""The plugin under the real lazy.nvim, as for a new user: installed from a Git URL into an empty home, then restarted.
 
-Needs a clone of folke/lazy.nvim: `$LAZY_NVIM` (a folder or a bare repository), or /work/.mirror. Where there is none,
-`test_manager_order.py` still goes through the same steps in the same order.
+Needs a clone of folke/lazy.nvim: `$LAZY_NVIM` (a folder or a bare repository), or /work/.mirror. Without one,
+`test_manager_order.py` still runs the same steps in the same order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ for name, plugin in pairs(require("lazy.core.config").plugins) do
 end
 return found
 """
-"""Errors that lazy.nvim's window would show in red."""
+"""Lua code that returns the errors shown in red in lazy.nvim's window."""
 
 BUILD_OUTPUT = """
 for _, task in ipairs(require("lazy.core.config").plugins.codecompanion._.tasks or {}) do
@@ -53,13 +53,13 @@ Start = Callable[..., Nvim]
 
 @pytest.fixture
 def origin(tmp_path: Path) -> Origin:
-    """Return the address to install from."""
+    """Return the repository to install from."""
     return Origin(tmp_path)
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Return a function that starts a Neovim with lazy.nvim and the given spec; all of them share their home."""
+    """Return a function that starts a Neovim with lazy.nvim and the given spec; all instances share one home."""
     lazy = clone_of("LAZY_NVIM", "folke+lazy.nvim", tmp_path / "lazy.nvim")
     with ExitStack() as stack:
 
@@ -79,7 +79,7 @@ require("lazy").setup({{ spec = {{ {spec} }}, {setup} rocks = {{ enabled = false
 
 
 def from_git(origin: Origin, more: str = "opts = {},") -> str:
-    """Return the spec that the README leads with, for this address."""
+    """Return the README's first spec, with this repository's URL."""
     return f'{{ url = "{origin.url}", name = "codecompanion", {more} }}'
 
 
@@ -90,7 +90,10 @@ def leave_the_window(nvim: Nvim) -> None:
 
 @pytest.mark.parametrize("binary", EVERY_NVIM)
 def test_a_newcomer_installs_restarts_and_chats(start: Start, origin: Origin, binary: str) -> None:
-    """Clone, help tags, build, load; then all commands after a restart, and a chat that answers."""
+    """The plugin is cloned, its help tags are generated, it is built and loaded.
+
+    After a restart all commands exist and a chat answers.
+    """
     nvim = start(from_git(origin), binary=binary)
     output = nvim.wait_lua(BUILD_OUTPUT)
     assert nvim.lua(PROBLEMS) == []
@@ -119,7 +122,7 @@ def test_a_newcomer_installs_restarts_and_chats(start: Start, origin: Origin, bi
 
 
 def test_the_plugin_loads_at_startup_even_if_lazy_is_the_default(start: Start, origin: Origin) -> None:
-    """`defaults.lazy = true` without a trigger would mean: never. A session file needs the plugin at start."""
+    """`defaults.lazy = true` without a trigger would mean never, but a session file needs the plugin at startup."""
     setup = "defaults = { lazy = true },"
     start(from_git(origin), setup=setup).__exit__()
     nvim = start(from_git(origin), setup=setup)
@@ -129,7 +132,7 @@ def test_the_plugin_loads_at_startup_even_if_lazy_is_the_default(start: Start, o
 
 @pytest.mark.parametrize("origin_entry", ['dir = "{path}"', 'url = "{url}"'])
 def test_the_recipe_in_the_readme_installs_as_printed(start: Start, origin: Origin, origin_entry: str) -> None:
-    """For a clone, and with `url` as doc/install.md says."""
+    """It works for a clone, and with `url` as described in doc/install.md."""
     text = (REPO / "README.md").read_text(encoding="utf-8")
     [spec] = [block for block in re.findall(r"(?ms)^```lua\n(.*?)^```", text) if block.startswith("{")]
     clone = 'dir = "~/src/codecompanion"'
@@ -141,14 +144,14 @@ def test_the_recipe_in_the_readme_installs_as_printed(start: Start, origin: Orig
 
 
 def test_opts_reach_setup(start: Start, origin: Origin) -> None:
-    """`lazy.lua` gives `opts = {}`; the user's are laid over it."""
+    """`lazy.lua` provides `opts = {}`, which the user's options override."""
     nvim = start(from_git(origin, "opts = { interactions = { chat = { adapter = 'ollama' } } },"))
     assert nvim.lua("return require('codecompanion.config').options.interactions.chat.adapter") == "ollama"
     assert nvim.lua("return require('codecompanion.config').findings().problems") == []
 
 
 def test_a_fork_under_another_name_works(start: Start, origin: Origin) -> None:
-    """`lazy.lua` speaks of `codecompanion` and must not become a plugin of that name beside the fork."""
+    """`lazy.lua` names `codecompanion`, which must not become a second plugin beside the fork."""
     spec = f'{{ url = "{origin.url}", name = "my-fork", opts = {{}} }}'
     nvim = start(spec)
     assert nvim.lua(PROBLEMS) == []
@@ -163,7 +166,7 @@ def test_a_fork_under_another_name_works(start: Start, origin: Origin) -> None:
 
 
 def test_a_checkout_by_dir_works_without_build_and_tags(start: Start, origin: Origin) -> None:
-    """lazy.nvim does nothing for `dir`; the first chat creates the environment and the tags, as does the command."""
+    """lazy.nvim runs no steps for `dir`; the first chat or the command creates the environment and the tags."""
     nvim = start(f"{{ dir = {lua_string(str(origin.work))}, name = 'codecompanion', opts = {{}} }}")
     assert environments(nvim) == []
     assert not (origin.work / "doc/tags").exists()
@@ -183,7 +186,7 @@ def test_a_checkout_by_dir_works_without_build_and_tags(start: Start, origin: Or
 
 
 def test_reload_keeps_the_commands_and_leaves_no_second_host(start: Start, origin: Origin) -> None:
-    """`:Lazy reload codecompanion`: the host goes with the modules that started it, and a chat starts a new one."""
+    """On `:Lazy reload codecompanion`, the host ends with the modules that started it, and a chat starts a new one."""
     start(from_git(origin)).__exit__()
     nvim = start(from_git(origin))
     talk(nvim)
@@ -227,7 +230,7 @@ def test_an_update_with_another_lock_file_creates_a_new_environment_and_reports_
 
 
 def test_an_update_without_a_running_host_is_silent(start: Start, origin: Origin) -> None:
-    """Nothing of the plugin is in use yet, so there is nothing to restart for."""
+    """No part of the plugin is in use yet, so nothing has to be restarted."""
     start(from_git(origin)).__exit__()
     nvim = start(from_git(origin))
     origin.publish("requirements.lock", "\n# changed\n")
@@ -238,7 +241,7 @@ def test_an_update_without_a_running_host_is_silent(start: Start, origin: Origin
 
 
 def test_a_failed_build_is_one_line_in_lazys_window_and_the_chat_retries(start: Start, origin: Origin) -> None:
-    """No network while installing: the first chat makes up for it."""
+    """If there is no network during the installation, the first chat creates the environment."""
     nvim = start(from_git(origin), env={"FAKE_UV_FAILS": "error: Failed to fetch: dns error"})
     problems = nvim.wait_lua(PROBLEMS.replace("return found", "return #found > 0 and found"))
     assert len(problems) == 1
@@ -260,7 +263,7 @@ def test_the_checkout_is_the_installed_one(start: Start, origin: Origin) -> None
 
 
 def test_reloading_with_an_open_chat_redraws_it(start: Start, origin: Origin) -> None:
-    """`:Lazy reload codecompanion` during a session: the same chat, its draft, one host, and the chat continues."""
+    """After `:Lazy reload codecompanion`, chat and draft are unchanged, there is one host, and the chat continues."""
     start(from_git(origin)).__exit__()
     nvim = start(from_git(origin))
     talk(nvim)
@@ -340,13 +343,13 @@ return {
   select = tostring(vim.ui.select),
 }
 """
-"""Things that a plugin could leave behind in Neovim."""
+"""Lua code that counts everything a plugin could leave behind in Neovim."""
 
 
 @pytest.mark.thorough("other tests of this file reload once")
 @pytest.mark.parametrize("binary", EVERY_NVIM)
 def test_ten_reloads_leave_nothing_behind(start: Start, origin: Origin, binary: str) -> None:
-    """`:Lazy reload codecompanion` with a chat on the screen, as after a change of the configuration."""
+    """`:Lazy reload codecompanion` runs with a chat on the screen, as after a configuration change."""
     spec = from_git(origin, "opts = { completion = { enabled = true, endpoint = 'ollama', model = 'm' } },")
     start(spec, binary=binary).__exit__()
     nvim = start(f"{{}}, {spec}", binary=binary, before="original_paste = vim.paste")
@@ -384,7 +387,10 @@ def test_ten_reloads_leave_nothing_behind(start: Start, origin: Origin, binary: 
 
 
 def test_open_chats_and_running_hosts_before_a_reload_cause_no_second_host(start: Start, origin: Origin) -> None:
-    """A report listens to the events of its chat, a list and an edit in place wait: they belong to the old modules."""
+    """Reports, lists and inline edits from before the reload belong to the old modules.
+
+    They start no host when their chat has events.
+    """
     start(from_git(origin)).__exit__()
     nvim = start(from_git(origin))
     talk(nvim)
@@ -445,7 +451,7 @@ def test_another_plugins_wrapper_around_paste_survives_reloads(start: Start, ori
 
 
 def test_a_session_file_restores_the_chat_at_startup(start: Start, origin: Origin, tmp_path: Path) -> None:
-    """`nvim -S` right after the start: the plugin must be there before the session file is read."""
+    """`nvim -S` works right away, because the plugin is loaded before the session file is read."""
     start(from_git(origin)).__exit__()
     nvim = start(from_git(origin))
     talk(nvim)

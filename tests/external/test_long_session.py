@@ -1,7 +1,7 @@
 """A recorded session of half a million tokens and 454 tool calls, replayed through each adapter.
 
-The host is killed in the middle of a reply and the editor between two turns. By default one of seven cases is played,
-see `samples.py`; `tests/nvim/test_replayed_session.py` plays a shorter session through each adapter.
+The host is killed during a reply and the editor between two turns. By default one of seven cases is played, see
+`samples.py`; `tests/nvim/test_replayed_session.py` plays a shorter session through each adapter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = [
 ]
 QUESTION = RecordedTurn("One more question: what did we do?", (RecordedReply("We untangled the run modes."),))
 SOME = 620
-"""The number of messages, which the smaller windows compact several times."""
+"""The number of messages, enough for the smaller windows to be compacted several times."""
 CASES: dict[str, tuple[type, int, int, dict[str, Any]]] = {
     "openai, 200k": (ChatVoice, 200_000, 975, {}),
     "anthropic compacts, 200k": (AnthropicVoice, 200_000, 975, {}),

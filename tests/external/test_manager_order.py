@@ -1,6 +1,6 @@
-"""Problems between a plugin and a plugin manager, on machines without a plugin manager: in every CI run.
+"""Problems between a plugin and a plugin manager, tested without a real plugin manager, in every CI run.
 
-`plain_manager.lua` is a small manager that takes lazy.nvim's steps in its order; the real one: `test_lazy_nvim.py`.
+`plain_manager.lua` is a small manager that runs lazy.nvim's steps in its order; `test_lazy_nvim.py` uses the real one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Start = Callable[..., Nvim]
 
 @pytest.fixture
 def origin(tmp_path: Path) -> Origin:
-    """Return the address to install from."""
+    """Return the repository to install from."""
     if shutil.which("git") is None or find_nvim() is None:
         pytest.skip("git and Neovim are needed")
     return Origin(tmp_path)
@@ -42,7 +42,7 @@ def origin(tmp_path: Path) -> Origin:
 
 @pytest.fixture
 def start(tmp_path: Path, origin: Origin) -> Iterator[Start]:
-    """Return a function that starts a Neovim with the manager; all of them share their home."""
+    """Return a function that starts a Neovim with the manager; all instances share one home."""
     with ExitStack() as stack:
 
         def start(*, opts: str = "{}", binary: str = EVERY_NVIM[0], env: dict[str, str] | None = None) -> Nvim:
@@ -60,13 +60,13 @@ manager.setup({lua_string(origin.url)}, vim.fn.stdpath("data") .. "/plugins/code
 
 
 def steps(nvim: Nvim) -> Any:
-    """Return the steps that were taken; one that failed carries its error."""
+    """Return the steps that were run; a failed step includes its error."""
     return nvim.lua("return manager.log")
 
 
 @pytest.mark.parametrize("binary", EVERY_NVIM)
 def test_a_newcomer_can_install_restart_and_chat(start: Start, binary: str) -> None:
-    """E154 about duplicate help tags used to stop the build; only three of nine commands existed after a restart."""
+    """Duplicate help tags (E154) once stopped the build, and only three of nine commands existed after a restart."""
     nvim = start(binary=binary)
     assert steps(nvim) == ["clone", "docs", "build", "load"]
     assert nvim.lua("return manager.progress[#manager.progress]") == "the Python environment is ready"
@@ -84,7 +84,7 @@ def test_a_newcomer_can_install_restart_and_chat(start: Start, binary: str) -> N
 
 
 def test_an_update_creates_a_new_environment_and_names_the_remedy(start: Start, origin: Origin) -> None:
-    """A running host belongs to the version before."""
+    """The message names the remedy, because a running host belongs to the previous version."""
     nvim = start()
     talk(nvim)
     origin.publish("requirements.lock", "\n# changed\n")
@@ -96,7 +96,7 @@ def test_an_update_creates_a_new_environment_and_names_the_remedy(start: Start, 
 
 
 def test_a_reload_keeps_the_commands_and_starts_a_new_host(start: Start) -> None:
-    """The manager forgets `g:loaded_codecompanion`; the commands that are still there are ours."""
+    """The manager unsets `g:loaded_codecompanion`; the commands that still exist are ours."""
     nvim = start()
     talk(nvim)
     first = nvim.lua("return require('codecompanion.host').inspect().pid")
@@ -109,7 +109,7 @@ def test_a_reload_keeps_the_commands_and_starts_a_new_host(start: Start) -> None
 
 
 def test_a_reload_with_an_open_chat_redraws_it(start: Start) -> None:
-    """The same chat from the history, its draft, one host; and the chat continues."""
+    """The chat is restored from the history with its draft, there is one host, and the chat continues."""
     nvim = start()
     talk(nvim)
     nvim.feed("Giand then<Esc>")

@@ -1,7 +1,7 @@
-"""The recipes of doc/install.md for vim.pack, mini.deps and no manager at all, as printed, by the real thing.
+"""The recipes in doc/install.md for vim.pack, mini.deps and no manager at all, run as printed with the real programs.
 
-vim.pack comes with Neovim 0.12: `$NVIM_BIN` or one of `$NVIM_BINS` must be one. mini.deps needs a clone of
-nvim-mini/mini.nvim: `$MINI_NVIM`, or /work/.mirror. Both skip and say so otherwise.
+vim.pack comes with Neovim 0.12, which `$NVIM_BIN` or one of `$NVIM_BINS` must be. mini.deps needs a clone of
+nvim-mini/mini.nvim: `$MINI_NVIM`, or /work/.mirror. Otherwise the tests are skipped with a message.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Start = Callable[..., Nvim]
 
 @pytest.fixture
 def origin(tmp_path: Path) -> Origin:
-    """Return the address to install from."""
+    """Return the repository to install from."""
     return Origin(tmp_path)
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Return a function that starts a Neovim with an init file; all of them share their home."""
+    """Return a function that starts a Neovim with an init file; all instances share one home."""
     with ExitStack() as stack:
 
         def start(init: str, binary: str = EVERY_NVIM[0]) -> Nvim:
@@ -54,7 +54,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def recipe(beginning: str, origin: Origin, language: str = "lua") -> str:
-    """Return the page's code block that begins so, with the address of the test's repository."""
+    """Return the page's code block with this beginning, with the URL of the test's repository."""
     text = (REPO / "doc/install.md").read_text(encoding="utf-8")
     blocks = re.findall(rf"(?ms)^```{language}\n(.*?)^```", text)
     found = [block for block in blocks if block.startswith(beginning)]
@@ -64,7 +64,7 @@ def recipe(beginning: str, origin: Origin, language: str = "lua") -> str:
 
 
 def with_pack() -> str:
-    """Return a Neovim that has vim.pack, or skip."""
+    """Return a Neovim that has vim.pack, or skip the test."""
     for binary in EVERY_NVIM:
         script = "+lua io.write(vim.fn.has('nvim-0.12'))"
         done = subprocess.run(
@@ -76,7 +76,7 @@ def with_pack() -> str:
 
 
 def works(nvim: Nvim, *, tags: bool) -> None:
-    """Check a user's first steps: the manual, every command, a chat that installs its environment and answers."""
+    """Check a user's first steps: the help, every command, and a chat that installs its environment and answers."""
     assert not nvim.blocked()
     assert missing_commands(nvim) == []
     assert loaded_modules(nvim) == []
@@ -95,7 +95,7 @@ def works(nvim: Nvim, *, tags: bool) -> None:
 
 
 def test_vim_pack_installs_the_plugin(start: Start, origin: Origin) -> None:
-    """Installs at the first start, without a build step; the first chat makes the environment."""
+    """It is installed at the first start, without a build step; the first chat creates the environment."""
     binary = with_pack()
     # Installing asks first, which a user answers with y.
     yes = "vim.fn.confirm = function() return 1 end\n"
@@ -114,7 +114,7 @@ def test_vim_pack_installs_the_plugin(start: Start, origin: Origin) -> None:
 
 
 def test_mini_deps_installs_the_plugin(start: Start, origin: Origin, tmp_path: Path) -> None:
-    """Installs at the first start; the first chat makes the environment, also after an update."""
+    """It is installed at the first start; the first chat creates the environment, even after an update."""
     mini = clone_of("MINI_NVIM", "nvim-mini+mini.nvim", tmp_path / "mini.nvim")
     manager = f"vim.opt.runtimepath:prepend({lua_string(str(mini))})\nrequire('mini.deps').setup()\n"
     init = manager + recipe("MiniDeps.add", origin)
@@ -133,7 +133,7 @@ def test_mini_deps_installs_the_plugin(start: Start, origin: Origin, tmp_path: P
 
 @pytest.mark.parametrize("binary", EVERY_NVIM)
 def test_a_plain_runtimepath_works(start: Start, origin: Origin, tmp_path: Path, binary: str) -> None:
-    """No manager: a clone on 'runtimepath' in the init file."""
+    """Without a manager, a clone on 'runtimepath' in the init file is enough."""
     git(tmp_path, "clone", "-q", origin.url, "checkout")
     checkout = lua_string(str(tmp_path / "checkout"))
     works(start(f"vim.opt.runtimepath:prepend({checkout})\n", binary), tags=False)
@@ -141,7 +141,7 @@ def test_a_plain_runtimepath_works(start: Start, origin: Origin, tmp_path: Path,
 
 @pytest.mark.parametrize("binary", EVERY_NVIM)
 def test_a_package_folder_works(start: Start, origin: Origin, tmp_path: Path, binary: str) -> None:
-    """No manager and no line in the init file: the page's command, with manual help tags."""
+    """Without a manager and an init file, the page's command is enough; help tags are generated manually."""
     command = recipe("git clone", origin, "sh").replace("~/.local/share", str(tmp_path / "data"))
     (tmp_path / "data").mkdir(exist_ok=True)
     subprocess.run(["sh", "-c", command], check=True, capture_output=True)

@@ -1,7 +1,7 @@
 """`context --jobs` under every policy over real transcripts (pipeline.md 5.5, R-137).
 
-Each transcript (a sample by default, see `samples.py`) is taken in a window it has outgrown and in one it fits,
-proactively and manually.
+Each transcript (a sample by default, see `samples.py`) is processed in a window that it exceeds, proactively, and in
+one that it fits, manually.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def answers(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("policy", policy_names())
 def test_the_invariants_are_kept_for_every_recorded_session(policy: str) -> None:
-    """Pairs, protected messages, order, at most one summary, never larger, the result's fields."""
+    """These are pairs, protected messages, order, at most one summary, no growth, and the fields of the result."""
     jobs = []
     for path in FILES:
         messages = [RULES, *[json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]]

@@ -1,6 +1,6 @@
-"""The build step with the real uv and the real package index, beyond what a fake can prove.
+"""The build step with the real uv and the real package index, beyond the reach of a fake.
 
-Needs a network or a warm cache; skips and says so otherwise. The developer's own cache is used.
+Needs a network or a warm cache; otherwise the tests are skipped with a message. The developer's own cache is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Start = Callable[[], Nvim]
 
 
 def find_uv() -> Path:
-    """Return a uv, or skip."""
+    """Return the path of uv, or skip the test."""
     found = shutil.which("uv") or str(REPO / ".venv/bin/uv")
     if not os.access(found, os.X_OK):
         pytest.skip("uv is not here; `make setup` leaves one in .venv")
@@ -44,7 +44,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def test_the_build_step_creates_an_environment_in_which_a_chat_answers(start: Start) -> None:
-    """Every package of requirements.lock, with hashes; then the host runs in it."""
+    """Every package in requirements.lock is installed with its hash, and the host runs in the environment."""
     nvim = start()
     nvim.lua(
         f"""

@@ -1,7 +1,7 @@
-"""The packages for MCP servers installed from inside a chat, with the real uv and the real package index.
+"""Installing the packages for MCP servers from within a chat, with the real uv and the real package index.
 
-A clean home, the private environment without them, a chat whose message names a server of the project. Needs a network
-or a warm cache for the environment; skips and says so otherwise.
+The home is clean, the private environment lacks the packages, and a message names a server of the project. Needs a
+network or a warm cache for the environment; otherwise the tests are skipped with a message.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def sent(server: ChatServerThread) -> list[str]:
-    """Return the last message of the user in each request."""
+    """Return the user's last message in each request."""
     asked = [one.json["messages"] for one in server.requests if one.path.endswith("/chat/completions")]
     return [[message["content"] for message in messages if message["role"] == "user"][-1] for messages in asked]
 
@@ -101,7 +101,7 @@ def test_a_chat_installs_the_packages_for_its_servers_and_calls_their_tool(start
 
 @pytest.mark.thorough("tests/nvim/test_install.py does the same for the other packages")
 def test_a_missing_network_is_reported_and_the_chat_continues(start: Start) -> None:
-    """One sentence; the host and its environment are as they were, other messages are answered."""
+    """The error is one sentence; the host and its environment are unchanged, and other messages are answered."""
     with ChatServerThread([reply("Without it.")], key=KEY) as server:
         chat = start(server)
         empty = chat.root / "empty"

@@ -1,4 +1,4 @@
-"""Coding chats: earlier text is found by a later message that names it in other words (R-516)."""
+"""Recall in coding chats: earlier text is found by a later message that describes it in other words (R-516)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded c
 
 
 def test_a_sentence_finds_the_files_and_names_it_refers_to() -> None:
-    """The name is split into words, and only text before the sentence is searched."""
+    """The names are split into words, and only text before the sentence is searched."""
     command = [sys.executable, str(BENCH), "--json", "--coding", str(TRANSCRIPTS)]
     table = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert table["asked"] >= 60, table

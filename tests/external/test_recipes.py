@@ -1,7 +1,7 @@
-"""The help's recipes for other plugins, run as they are printed, with those plugins themselves.
+"""The help's recipes for other plugins, run as printed with the plugins themselves.
 
-Each needs clones of its plugins (see `neovim_plugins.py`) and skips and says so otherwise; fzf-lua needs `fzf`, too.
-Completion in blink.cmp and nvim-cmp: `test_completion_plugins.py`.
+Each needs clones of its plugins (see `neovim_plugins.py`) and is skipped with a message otherwise; fzf-lua also needs
+`fzf`. Completion in blink.cmp and nvim-cmp is tested in `test_completion_plugins.py`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def recipe(name: str) -> str:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., ChatDriver]]:
-    """Return `start(*plugins, after=…, before=…)`: a chat in a Neovim with these plugins on the fake host.
+    """Return `start(*plugins, after=…, before=…)`, which opens a chat in a Neovim with these plugins and the fake host.
 
-    `before` is run as in a user's init file, before the first chat.
+    `before` is run before the first chat, as in a user's init file.
     """
     with ExitStack() as stack:
 
@@ -56,7 +56,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., ChatDriver]]:
 
 
 def test_every_plugin_that_the_help_requires_is_run_here() -> None:
-    """A plugin that is new in the help needs a scene."""
+    """A plugin added to the help needs a scene here."""
     found = re.findall(r'require\("([\w-]+)(?:\.\w+)*"\)', HELP.read_text(encoding="utf-8"))
     scenes = {"lualine", "snacks", "telescope", "fzf-lua", "mini", "fidget", "noice", "render-markdown", "which-key"}
     completion = {"blink", "cmp"}
@@ -67,7 +67,7 @@ def test_every_plugin_that_the_help_requires_is_run_here() -> None:
 
 
 def test_lualine_shows_the_state_and_title_of_a_chat(start: Callable[..., ChatDriver]) -> None:
-    """A `%` of the meter and of the title is evaluated by lualine as any status line does; no fact is shown twice."""
+    """lualine displays a `%` in the meter and in the title literally; no information is shown twice."""
     chat = start(LUALINE, before=recipe("lualine"))
     chat.push(events.Meter(tokens=1000, window=4000, ratio=0.25, exact=True, edit_at=0, compact_at=0))
     chat.nvim.wait_screen(r"NORMAL .*Chat .*(Bot|All)")
@@ -96,7 +96,7 @@ BARS = {
 
 @pytest.mark.parametrize("name", sorted(BARS))
 def test_the_function_of_the_help_is_an_item_of_other_status_lines(start: Callable[..., ChatDriver], name: str) -> None:
-    """Those that the help says take it as it is."""
+    """It works unchanged in the status lines named by the help."""
     assert name in HELP.read_text(encoding="utf-8")
     mirrored, setup = BARS[name]
     chat = start(mirrored, before="vim.o.laststatus = 2\n" + setup)
@@ -124,24 +124,24 @@ PICKERS = {
     "mini-pick": ("nvim-mini+mini.nvim",),
 }
 SEVERAL = {"mini-pick": "<C-x><C-n><C-x><M-CR>"}
-"""The keys that mark two files and choose them; <Tab> twice and <CR> in the others."""
+"""The keys that mark two files and choose them, if they differ from <Tab> twice and <CR>."""
 
 
 def need(program: str) -> None:
-    """Skip where a program that the plugin cannot do without is missing."""
+    """Skip the test if a program that the plugin requires is missing."""
     if shutil.which(program) is None:
         pytest.skip(f"no `{program}` on the PATH")
 
 
 def offer_two_chats(chat: ChatDriver) -> None:
-    """Let the host have two stored chats."""
+    """Make the host return two stored chats."""
     row = {"updated": 0, "messages": 1, "cwd": "/", "owned": False}
     stored = [{"id": "s1", "title": "an apple", **row}, {"id": "s2", "title": "100% pear, %f", **row}]
     chat.answer("list_sessions", stored)
 
 
 def choose_the_second(chat: ChatDriver, keys: str) -> None:
-    """Open the list of chats and choose the pear with keys, once what is typed has left only that one."""
+    """Open the list of chats and choose the pear with these keys, once typing has filtered out the other chat."""
     offer_two_chats(chat)
     chat.nvim.feed(":CodeCompanionChat Resume<CR>")
     chat.nvim.wait_screen("an apple")
@@ -162,7 +162,7 @@ def test_a_chat_is_chosen_in_a_picker(start: Callable[..., ChatDriver], name: st
 
 
 def test_a_chat_is_chosen_in_dressing(start: Callable[..., ChatDriver]) -> None:
-    """As it is: the help says that it needs no configuration."""
+    """The help says that dressing needs no configuration."""
     assert "dressing.nvim shows the lists" in HELP.read_text(encoding="utf-8")
     choose_the_second(start("stevearc+dressing.nvim"), "j")
 
@@ -172,7 +172,7 @@ def test_a_chat_is_chosen_in_dressing(start: Callable[..., ChatDriver]) -> None:
 def test_several_files_are_attached_from_a_picker(
     start: Callable[..., ChatDriver], tmp_path: Path, name: str, layout: str
 ) -> None:
-    """From a file, with the chat out of sight: the chat is shown in a window of its own, not in that of the picker."""
+    """If the chat is hidden while a file is edited, it is shown in its own window, not in the picker's."""
     if name == "fzf-lua":
         need("fzf")
     files = recipe(f"{name}-files")
@@ -209,7 +209,7 @@ def test_noice_shows_each_message_once_and_complete(start: Callable[..., ChatDri
 
 
 def test_a_question_for_text_is_answered_in_noice(start: Callable[..., ChatDriver]) -> None:
-    """In noice's own window: the new name of a chat, the reason for a rejection."""
+    """The new name of a chat and the reason for a rejection are entered in noice's own window."""
     chat = start(*NOICE, before=recipe("noice"), size=(80, 24))
     ask(chat)
     chat.nvim.feed("]ag3")
@@ -241,7 +241,7 @@ def test_a_one_key_question_is_answered_with_noice_enabled(start: Callable[..., 
 
 
 def test_nvim_notify_shows_a_complete_message(start: Callable[..., ChatDriver]) -> None:
-    """It cuts lines that are too long for it."""
+    """nvim-notify cuts off lines that are too long, so the message is wrapped."""
     before = "vim.notify = require('notify')\nvim.notify.setup({ stages = 'static' })\n"
     chat = start("rcarriga+nvim-notify", before=before, size=(80, 24))
     chat.nvim.lua("require('codecompanion.say').line(...)", LONG)
@@ -288,7 +288,10 @@ REPLY = "# A heading\n\nSome **bold** words.\n\n- one\n- [ ] two\n\n| a | b |\n|
 
 
 def test_render_markdown_renders_a_complete_reply(start: Callable[..., ChatDriver]) -> None:
-    """Without a key after it, although its end comes right after the piece before; our own parts of the screen stay."""
+    """It is rendered without a keypress, although its end follows the previous chunk at once.
+
+    Our own decorations stay.
+    """
     chat = start("MeanderingProgrammer+render-markdown.nvim", before=recipe("render-markdown"))
     chat.accept("show me")
     start_of_reply, table, rest = REPLY.partition("| a")
@@ -320,7 +323,7 @@ CHANGED = "```python\ndef total(items, start=0):\n    result = start\n    return
 
 @pytest.mark.parametrize("name", sorted(SIGNS))
 def test_signs_of_a_diff_plugin_show_an_edit_once_it_is_accepted(tmp_path: Path, name: str) -> None:
-    """The proposal is not part of the text; the sign of the user's own change stays where it is."""
+    """The proposal is not part of the text, and the sign of the user's own change keeps its place."""
     mirrored, setup, sign = SIGNS[name]
     init = on_runtimepath(mirrored) + setup
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Recorded Chat Completions requests: our check raises no false alarm on accepted ones; mutants are caught."""
+"""Recorded Chat Completions requests: our check raises no false alarm on accepted ones and catches mutations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_recorded_request_that_was_accepted_has_no_problem(entry: dict[str, An
 
 
 def test_mutants_of_recorded_requests_are_caught() -> None:
-    """As for our own bodies (`tests/adapters/test_chat_mutations.py`)."""
+    """The check catches them as it does for our own bodies (`tests/adapters/test_chat_mutations.py`)."""
     missed: list[str] = []
     refused = 0
     for entry in ACCEPTED:

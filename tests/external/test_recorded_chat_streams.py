@@ -96,7 +96,7 @@ def test_the_recordings_are_really_checked() -> None:
 
 @pytest.mark.parametrize("entry", STREAMS, ids=name_of)
 def test_a_recorded_stream_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) -> None:
-    """Text, tools and usage against `expected.jsonl`; complete, or said to be cut."""
+    """Text, tools and usage match `expected.jsonl`, and the reply is complete."""
     got, problem = decode(entry["response"].encode())
     assert problem is None, problem
     golden = entry["golden"]
@@ -107,7 +107,7 @@ def test_a_recorded_stream_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) 
 @pytest.mark.slow("a stream cut at each of its bytes")
 @pytest.mark.parametrize("entry", STREAMS, ids=name_of)
 def test_a_recorded_stream_may_be_split_at_every_byte(entry: dict[str, Any]) -> None:
-    """In two pieces at each position (the long ones at a sample), byte by byte, and with CRLF."""
+    """The stream is split in two at each position (long ones at a sample), byte by byte, and with CRLF."""
     body = entry["response"].encode()
     whole = decode(body)[0]
     step = max(1, len(body) // 1500)
@@ -122,7 +122,7 @@ def test_a_recorded_stream_may_be_split_at_every_byte(entry: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("entry", STREAMS, ids=name_of)
 def test_a_recorded_stream_that_breaks_off_is_never_complete(entry: dict[str, Any]) -> None:
-    """Lesson 39: cut before the event with the finish reason."""
+    """Lesson 39: the stream ends before the event with the finish reason."""
     body = entry["response"].encode()
     events = body.split(b"\n\n")
     last = next(number for number, event in enumerate(events) if b'"finish_reason":"' in event.replace(b": ", b":"))
@@ -133,7 +133,7 @@ def test_a_recorded_stream_that_breaks_off_is_never_complete(entry: dict[str, An
 
 @pytest.mark.parametrize("entry", WHOLE, ids=name_of)
 def test_a_recorded_whole_reply_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) -> None:
-    """As sent by a gateway that does not stream."""
+    """A gateway that does not stream sends the reply as one JSON object."""
     golden = entry["golden"]
     decoder = new_decoder()
     events = decoder.read_json(entry["response"].encode())
@@ -150,7 +150,7 @@ def test_a_recorded_whole_reply_decodes_as_the_sdk_decoded_it(entry: dict[str, A
 
 @pytest.mark.parametrize("entry", ERRORS, ids=name_of)
 def test_a_recorded_error_becomes_one_sentence(entry: dict[str, Any]) -> None:
-    """Class by status, the provider's own words inside."""
+    """The error class follows the status, and the sentence contains the provider's own words."""
     body = json.loads(entry["response"])
     error = error_from_status(entry["status"], body, {}, ENDPOINT)
     classes = {400: RequestRejected, 404: ModelNotFound, 429: RateLimited}
@@ -206,7 +206,7 @@ FIXTURES: dict[str, tuple[str, list[Any], list[int]]] = {
 
 @pytest.mark.parametrize("name", FIXTURES)
 def test_streams_recorded_by_codecompanion_decode(name: str) -> None:
-    """Their files have no blank lines between events, and some no `[DONE]`; also byte by byte."""
+    """The recorded files have no blank lines between events, and some lack `[DONE]`; they also decode byte by byte."""
     body = (WIRE / "codecompanion" / name).read_bytes()
     text, tools, usage = FIXTURES[name]
     for cuts in ((), range(1, len(body))):
@@ -216,7 +216,7 @@ def test_streams_recorded_by_codecompanion_decode(name: str) -> None:
 
 
 def test_the_thinking_of_mistral_is_reasoning() -> None:
-    """It comes as parts of `content`; the recording ends before the reply does."""
+    """It arrives as parts of `content`; the recording ends before the reply does."""
     got, problem = decode((WIRE / "codecompanion" / "mistral_thinking_streaming.txt").read_bytes())
     assert (got["reasoning"], got["text"]) == ("Okay, that works", "")
     assert isinstance(problem, StreamCut)
@@ -236,7 +236,7 @@ def test_the_thinking_of_mistral_is_reasoning() -> None:
     ],
 )
 def test_whole_replies_recorded_by_codecompanion_decode(name: str, calls: int) -> None:
-    """Copilot spreads text and calls over choices without an index."""
+    """Copilot spreads text and calls over several choices without an index."""
     decoder = new_decoder()
     events = decoder.read_json((WIRE / "codecompanion" / name).read_bytes())
     got = summary(events)
@@ -249,7 +249,7 @@ def test_whole_replies_recorded_by_codecompanion_decode(name: str, calls: int) -
 
 @pytest.mark.parametrize("name", ["ollama_streaming.txt", "ollama_tools_streaming.txt", "ollama_no_streaming.txt"])
 def test_ollamas_native_format_yields_a_sentence(name: str) -> None:
-    """It is another wire format: the sentence says where Chat Completions are."""
+    """It is another wire format; the error says where the Chat Completions endpoint is."""
     body = (WIRE / "codecompanion" / name).read_bytes()
     decoder = new_decoder()
     if body.startswith(b"data:"):

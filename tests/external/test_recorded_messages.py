@@ -143,7 +143,7 @@ def test_the_recordings_are_really_checked() -> None:
 
 @pytest.mark.parametrize("entry", STREAMS, ids=name_of)
 def test_a_recorded_stream_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) -> None:
-    """Blocks in order, text, tools, stop reason and usage against `expected.jsonl`."""
+    """The order of blocks, text, tools, stop reason and usage match `expected.jsonl`."""
     got, problem = decode(entry["bytes"])
     assert problem is None, problem
     check(got, entry["golden"])
@@ -151,7 +151,7 @@ def test_a_recorded_stream_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) 
 
 @pytest.mark.parametrize("entry", WHOLE, ids=name_of)
 def test_a_recorded_whole_reply_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) -> None:
-    """And parts that must be sent back are kept as received, field by field."""
+    """Parts that must be sent back are kept as received, field by field."""
     got, problem = decode_whole(entry["bytes"])
     assert problem is None, problem
     blocks = json.loads(entry["bytes"])["content"]
@@ -172,7 +172,7 @@ def streams() -> list[Any]:
 @pytest.mark.slow("a stream cut at each of its bytes")
 @pytest.mark.parametrize("body", streams())
 def test_a_recorded_stream_may_be_split_at_every_byte(body: bytes) -> None:
-    """In two pieces at each position (the long ones at a sample), in pieces of one size, and with CRLF."""
+    """The stream is split in two at each position (long ones at a sample), into pieces of equal size, and with CRLF."""
     whole, problem = decode(body)
     assert problem is None
     for position in range(0, len(body), max(1, len(body) // 1500)):
@@ -185,7 +185,7 @@ def test_a_recorded_stream_may_be_split_at_every_byte(body: bytes) -> None:
 
 @pytest.mark.parametrize("body", streams())
 def test_a_recorded_stream_that_breaks_off_is_never_complete(body: bytes) -> None:
-    """Lesson 39: everything may be there but the end marker."""
+    """Lesson 39: a stream that lacks only its end marker is incomplete."""
     end = body.rindex(b"message_stop")
     cut = body[: body.rindex(b"data:", 0, end)].removesuffix(b"event: message_stop\n")
     for length in (len(cut), len(cut) * 2 // 3, len(cut) // 3):
@@ -214,7 +214,7 @@ PASS = Usage(input_tokens=100, output_tokens=1426)
 def test_a_fixture_of_the_reference_plugin_decodes(
     name: str, types: list[str], usage: Usage | None, others: tuple[Usage, ...]
 ) -> None:
-    """Block order, and for compaction the size of the context: that of the last `message` entry (R-538)."""
+    """The order of blocks is kept; after a compaction, the context size is that of the last `message` entry (R-538)."""
     body = (WIRE / "codecompanion" / f"anthropic_{name}.txt").read_bytes()
     got, problem = (decode_whole if "no_streaming" in name else decode)(body)
     assert problem is None
@@ -228,7 +228,7 @@ def test_a_fixture_of_the_reference_plugin_decodes(
 
 
 def test_a_call_without_parameters_has_an_empty_object() -> None:
-    """The stream only holds an empty delta for it."""
+    """The stream contains only an empty delta for it."""
     body = (WIRE / "codecompanion" / "anthropic_tools_no_params_streaming.txt").read_bytes()
     got, _ = decode(body)
     assert got["tools"][0][2] == {}
@@ -236,7 +236,7 @@ def test_a_call_without_parameters_has_an_empty_object() -> None:
 
 
 def test_a_recorded_error_becomes_one_sentence() -> None:
-    """The only one: a model that does not exist."""
+    """The only recorded error is about a model that does not exist."""
     entry = next(entry for entry in RECORDED if entry["status"] == 404)
     error = error_from_status(404, json.loads(entry["bytes"]), {}, ENDPOINT)
     assert type(error) is ModelNotFound
@@ -248,5 +248,5 @@ ACCEPTED = [entry for entry in RECORDED if entry["status"] == 200 and entry["req
 
 @pytest.mark.parametrize("entry", ACCEPTED, ids=name_of)
 def test_a_recorded_request_raises_no_false_alarm(entry: dict[str, Any]) -> None:
-    """A request accepted by the live endpoint has no problem in our check."""
+    """Our check finds no problem in a request that the live endpoint accepted."""
     assert check_body(entry["request"]) == []

@@ -1,4 +1,4 @@
-"""Every recorded request that Anthropic and OpenAI's Responses endpoint accepted has no problem in our validators."""
+"""Tests that our validators find no problem in recorded requests that Anthropic and OpenAI's Responses accepted."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def load() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("entry", load(), ids=lambda entry: f"{Path(entry['source']).stem}-{entry['i']}")
 def test_an_accepted_request_has_no_problems(entry: dict[str, Any]) -> None:
-    """Chat Completions is left out: its recordings are of compatible endpoints with keys of their own."""
+    """Chat Completions is excluded: its recordings are from compatible endpoints with additional keys."""
     request = json.loads(entry["request"]) if isinstance(entry["request"], str) else entry["request"]
     assert schema_problems(KINDS[entry["family"]], request) == []

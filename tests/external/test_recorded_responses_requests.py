@@ -1,4 +1,4 @@
-"""Recorded Responses requests: no false alarm, also when we render the same conversations; mutants are caught."""
+"""Recorded Responses requests: no false alarm, even when we render the same conversations; mutations are caught."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_recorded_request_that_was_accepted_has_no_problem(entry: dict[str, An
 
 @pytest.mark.parametrize("entry", OURS, ids=name_of)
 def test_our_rendering_of_a_recorded_conversation_is_valid(entry: dict[str, Any]) -> None:
-    """By our check, the SDK's types and the fake provider; texts, calls and seals arrive."""
+    """Our check, the SDK's types and the fake provider accept it; it contains all texts, calls and seals."""
     messages, tools = read_messages(entry["request"])
     settings = AdapterSettings(name="t", kind="openai_responses", base_url="https://api.openai.com/v1")
     wire = OpenAIResponses(settings, lambda _: b"")
@@ -74,7 +74,7 @@ def test_our_rendering_of_a_recorded_conversation_is_valid(entry: dict[str, Any]
 
 
 def test_mutants_of_recorded_requests_are_caught() -> None:
-    """As for our own bodies (`tests/adapters/test_responses_mutations.py`)."""
+    """The check catches them as it does for our own bodies (`tests/adapters/test_responses_mutations.py`)."""
     missed: list[str] = []
     refused = 0
     for entry in OURS:
@@ -93,7 +93,7 @@ def test_mutants_of_recorded_requests_are_caught() -> None:
 
 
 def read_messages(request: dict[str, Any]) -> tuple[list[Message], list[ToolSpec]]:
-    """Return the conversation of a request as our messages, like in the session."""
+    """Return the conversation in a request as our messages, as in the session."""
     messages: list[Message] = []
     if request.get("instructions"):
         messages.append(Message(id="s", role="system", content=request["instructions"]))

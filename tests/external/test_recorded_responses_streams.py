@@ -123,7 +123,7 @@ def test_the_recordings_are_really_checked() -> None:
 
 @pytest.mark.parametrize("entry", STREAMS, ids=name_of)
 def test_a_recorded_stream_decodes_as_the_sdk_decoded_it_at_any_split(entry: dict[str, Any]) -> None:
-    """Text, calls, usage against `expected.jsonl`; the same events for pieces of every size, and with CRLF."""
+    """Text, calls and usage match `expected.jsonl`; the events are the same for pieces of every size and with CRLF."""
     body = entry["response"].encode()
     events, problem = decode(body)
     assert problem is None, problem
@@ -136,7 +136,7 @@ def test_a_recorded_stream_decodes_as_the_sdk_decoded_it_at_any_split(entry: dic
 
 @pytest.mark.parametrize("entry", STREAMS, ids=name_of)
 def test_a_recorded_stream_that_breaks_off_is_never_complete(entry: dict[str, Any]) -> None:
-    """Lesson 39: cut in front of every event."""
+    """Lesson 39: the stream is cut before every event in turn."""
     events = entry["response"].encode().split(b"\n\n")
     last = next(number for number, event in enumerate(events) if b"response.completed" in event)
     for number in range(1, last + 1):
@@ -147,7 +147,10 @@ def test_a_recorded_stream_that_breaks_off_is_never_complete(entry: dict[str, An
 
 @pytest.mark.parametrize("entry", REPLIES, ids=name_of)
 def test_a_recorded_whole_reply_decodes_as_the_sdk_decoded_it(entry: dict[str, Any]) -> None:
-    """As sent by an endpoint that does not stream; one still running in the background is not complete."""
+    """An endpoint that does not stream sends the reply as one JSON object.
+
+    One that is still in progress is incomplete.
+    """
     events, problem = read_whole(entry["response"].encode())
     if json.loads(entry["response"])["status"] in ("queued", "in_progress"):
         assert isinstance(problem, StreamCut)
@@ -159,7 +162,7 @@ def test_a_recorded_whole_reply_decodes_as_the_sdk_decoded_it(entry: dict[str, A
 
 @pytest.mark.parametrize("entry", ERRORS, ids=name_of)
 def test_a_recorded_error_is_mapped(entry: dict[str, Any]) -> None:
-    """As the transport hands it over."""
+    """A status and body from the transport become an error with the provider's code."""
     error = error_from_status(entry["status"], json.loads(entry["response"]), {}, ENDPOINT)
     assert type(error) in (ModelNotFound, RequestRejected)
     assert error.code in ("model_not_found", "unsupported_file")
@@ -172,7 +175,7 @@ def wire() -> OpenAIResponses:
 
 @pytest.mark.parametrize("entry", COMPACTED, ids=name_of)
 def test_a_recorded_compaction_is_kept_unchanged(entry: dict[str, Any]) -> None:
-    """R-540: the items, kept messages and compaction, and the cost of the pass."""
+    """R-540: the kept messages, the compaction item and the usage of the pass are unchanged."""
     answer = json.loads(entry["response"])
     done = wire().read_compaction(entry["response"].encode(), ENDPOINT)
     assert done.part is not None
@@ -184,7 +187,7 @@ def test_a_recorded_compaction_is_kept_unchanged(entry: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("entry", COUNTED, ids=name_of)
 def test_a_recorded_count_is_read(entry: dict[str, Any]) -> None:
-    """The figure itself."""
+    """The count is the endpoint's `input_tokens`."""
     assert wire().read_count(entry["response"].encode()) == json.loads(entry["response"])["input_tokens"]
 
 

@@ -44,7 +44,7 @@ def test_a_recorded_session_is_replayed_under_every_policy(path: Path, cache: st
 
 @pytest.mark.parametrize("name", [name for name in policy_names() if not load_policy(name).stop_over_limit])
 def test_in_a_small_window_everything_still_fits(name: str) -> None:
-    """Under every policy but those that stop instead, as documented."""
+    """This applies to all policies except those documented to stop instead."""
     for path in FILES if ALL else FILES[::3]:
         recording = read_recording(read_bytes(path.read_bytes().split(b"\n"), str(path)).messages)
         largest = max((message.tokens for message in recording.messages), default=0)
@@ -53,7 +53,10 @@ def test_in_a_small_window_everything_still_fits(name: str) -> None:
 
 
 def test_edits_that_pay_reach_their_goal() -> None:
-    """Input cost of the fitting part well below no management, hardly any fault, and no kind of run costs more."""
+    """The input cost of the fitting part is well below that without management.
+
+    Faults are rare, and no kind of run costs more.
+    """
     plain = paid = Figures()
     for folder in sorted({path.parent for path in FILES}):
         before = after = Figures()
@@ -69,7 +72,7 @@ def test_edits_that_pay_reach_their_goal() -> None:
 
 @pytest.mark.parametrize("window", [16_000, 32_000, WINDOW])
 def test_a_dialogue_costs_no_more_than_without_management(window: int) -> None:
-    """`cowork_chat` (R-457): while the provider's cache holds what is sent, a summary must be worth losing it."""
+    """Under `cowork_chat` (R-457), a summary must be worth the loss of the provider's cached prefix."""
     before = after = Figures()
     for path in (path for path in FILES if path.parent.name in ("aider", "tau-airline")):
         recording = read_recording(read_bytes(path.read_bytes().split(b"\n"), str(path)).messages)

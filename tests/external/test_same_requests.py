@@ -1,7 +1,7 @@
-"""The sent bytes stay the same during a restructuring of the code.
+"""The sent bytes stay the same during a refactoring.
 
-Every recorded session is played under one policy, in turns; `EXTERNAL=all` plays each under all of them. A change
-with intended differences rewrites the table (see `same_requests.py`), in the same commit.
+Every recorded session is played under one policy, in turn; `EXTERNAL=all` plays each under all policies. A change with
+intended differences rewrites the table (see `same_requests.py`) in the same commit.
 """
 
 from __future__ import annotations

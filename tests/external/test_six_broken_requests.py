@@ -1,7 +1,7 @@
-"""Six ways in which a request is broken, made from recorded ones of the first parties: our own check finds them.
+"""Six kinds of broken requests, made from recorded first-party requests: our own check finds them.
 
-Arguments that are cut JSON, a tool in the shape of another format, a system role within the messages, a compaction
-trigger that is not last, reasoning whose follower is gone, a result that was dropped. No alarm on the recordings.
+These are truncated JSON arguments, a tool in another format's shape, a system role among the messages, a compaction
+trigger that is not last, reasoning without its follower, and a dropped result. The recordings raise no alarm.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ VALID = load()
 
 
 def broken(family: str, body: Body) -> Iterator[tuple[str, Body]]:
-    """Yield the class and the broken body."""
+    """Yield the class and the body of each broken request."""
     makers = {"chat": _broken_chat, "responses": _broken_responses, "messages": _broken_messages}
     if body.get("previous_response_id") is None:
         for name, change in makers[family](body):
@@ -130,7 +130,7 @@ def test_accepted_requests_raise_no_alarm() -> None:
 
 
 def test_six_classes_of_broken_requests_are_found() -> None:
-    """At least 97 of 100, overall and in each class."""
+    """At least 97 of 100 are found, overall and in each class."""
     made, found, missed = Counter[str](), Counter[str](), list[str]()
     for entry in VALID:
         for name, mutant in broken(entry["family"], entry["request"]):

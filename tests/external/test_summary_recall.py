@@ -1,4 +1,4 @@
-"""The summary without a model on a recorded session: it has the names needed by the next calls (lesson 21)."""
+"""The model-free summary of a recorded session: it contains the names needed by the next calls (lesson 21)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
 
 
 def test_four_thousand_tokens_contain_most_names_used_by_the_next_forty_calls() -> None:
-    """At least 0.73 of the file names and 0.66 of the identifiers, unseen ones counted as missed."""
+    """It contains at least 0.73 of the file names and 0.66 of the identifiers; unseen names count as missed."""
     command = [sys.executable, str(BENCH), "--json", "--every", "20", str(TRANSCRIPTS)]
     table = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert table["ALL"]["all_files"] >= 0.73, table
@@ -34,7 +34,7 @@ def test_four_thousand_tokens_contain_most_names_used_by_the_next_forty_calls() 
 
 
 def test_the_ledger_alone_contains_as_much_in_2500_tokens() -> None:
-    """Lesson 21: below a model's prose, which has 1500 of the 4000 tokens for facts that code cannot know."""
+    """Lesson 21: the ledger follows the model's prose, which uses 1500 of the 4000 tokens for facts unknown to code."""
     options = ["--json", "--every", "20", "--form", "below", "--budget", "2500"]
     command = [sys.executable, str(BENCH), *options, str(TRANSCRIPTS)]
     table = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -44,7 +44,7 @@ def test_the_ledger_alone_contains_as_much_in_2500_tokens() -> None:
 
 
 def test_names_copied_from_real_chats_are_not_marked_and_foreign_ones_are() -> None:
-    """Lesson 11: a ledger copies, so what is marked in it are names cut short; those of another chat do not occur."""
+    """Lesson 11: a ledger copies text, so only truncated names are marked in it; another chat's names do not occur."""
     chats = [
         read_bytes(path.read_bytes().split(b"\n"), str(path)).messages for path in sorted(TRANSCRIPTS.rglob("*.jsonl"))
     ]
@@ -58,7 +58,7 @@ def test_names_copied_from_real_chats_are_not_marked_and_foreign_ones_are() -> N
 
 
 def test_no_noise_is_quoted_from_real_chats() -> None:
-    """Bare commands, thanks, `null`, modules taken for files, decisions that are mere headings."""
+    """Noise is bare commands, thanks, `null`, modules mistaken for files, and decisions that are mere headings."""
     noise = re.compile(r"> /(?:undo|ex|diff|ls|tok|add|drop|model)\b[^\n]*$|> (?:ok|yo|wow|ls)$", re.MULTILINE)
     nothing = re.compile(
         r"\bnull \((?:edited|read)|(?<=[ /])django\.utils\.html|- said: \"(?:#|[^\"]*:\"$)", re.MULTILINE

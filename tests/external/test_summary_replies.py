@@ -1,4 +1,4 @@
-"""Replies about a recorded session are summaries of it, and replies about anything else are not (R-526)."""
+"""Tests that replies about a recorded session are accepted as its summaries, and other replies are not (R-526)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def told(session: str) -> tuple[str, ...]:
 
 
 def in_form(text: str, name: str) -> str:
-    """Return the lines as free text, or spread over the sections of a form."""
+    """Return the lines as free text, or distributed over the sections of a form."""
     lines = text.strip().splitlines()
     schema = load_schema(name)
     if not schema.section:
@@ -63,13 +63,13 @@ def in_form(text: str, name: str) -> str:
 
 
 def reason(text: str, form: str, session: str) -> str:
-    """Return why the reply is not a summary of the session, "" if it is accepted."""
+    """Return why the reply is not a summary of the session, or "" if it is accepted."""
     judged = accept_reply(SummaryReply(text=text), load_schema(form), summary_prompt(form, ""), told(session))
     return judged.reason if isinstance(judged, Failed) else ""
 
 
 def project(session: str) -> str:
-    """Return the topic of a session: summaries of other sessions on the topic may fit it."""
+    """Return the topic of a session; summaries of other sessions on the same topic may fit it."""
     folder, name = session.split("/")
     if folder == "moatless":
         return name.split("__")[0]
@@ -79,7 +79,7 @@ def project(session: str) -> str:
 
 
 def bad_replies(session: str, number: int, name: str) -> Iterator[tuple[str, str]]:
-    """Yield every sixth reply that is none, with its kind; in some are the names of files of the session."""
+    """Yield every sixth reply that is not a summary, with its kind; some contain file names from the session."""
     files = [file for file, _ in Counter(_FILE.findall("\n".join(told(session)))).most_common(2)]
     for reply in replies(name)[number % 6 :: 6]:
         if reply["kind"] != "named" or len(files) == 2:
@@ -93,14 +93,14 @@ def other_summaries(session: str, number: int, name: str) -> Iterator[str]:
 
 
 def forms_of(kind: str, text: str, number: int) -> tuple[str, ...]:
-    """Return the forms to judge a text in: all for a good one, of another every second; short text needs sections."""
+    """Return the forms in which a text is judged: all for a good one (short text needs sections), else every second."""
     if kind != "good":
         return FORMS[number % 2 :: 2]
     return FORMS if len(text) > MIN_CHARS else FORMS[1:]
 
 
 def outcomes(good: str, bad: str) -> Counter[str]:
-    """Return how many replies were judged, and how many wrongly, by kind."""
+    """Return the number of judged and of wrongly judged replies, by kind."""
     counts = Counter[str]()
     for number, session in enumerate(sorted({reply["session"] for reply in replies(good)})):
         own = [("good", reply["text"]) for reply in replies(good) if reply["session"] == session]

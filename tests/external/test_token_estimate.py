@@ -1,4 +1,4 @@
-"""The estimate on recorded chats of other tools, against a real tokenizer (≤ 1.8 % mean, ≤ 4.5 % p95)."""
+"""The token estimate for chats recorded by other tools, against an actual tokenizer (≤ 1.8 % mean, ≤ 4.5 % p95)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failed assertions of a scene show its screen; each scene runs in a folder in memory, if there is one."""
+"""Failed assertions of a scene show its screen; each scene runs in an in-memory folder, if available."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ pytest.register_assert_rewrite("tests.faults.scene")
 
 
 MEMORY = Path("/dev/shm")
-"""A disk that nothing waits for: a scene stores some twenty times, and no row is about the power going out."""
+"""An in-memory disk without waits: a scene writes some twenty times, and no row is about a power failure."""
 
 
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a store that nothing was written to: to make one takes longer than to copy it."""
+    """Return a folder with an unused store, which is faster to copy than to create."""
     folder = tmp_path_factory.mktemp("empty")
     open_store(folder).close()
     return folder / "sessions.db"

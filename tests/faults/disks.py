@@ -19,7 +19,10 @@ PLENTY = 1_000_000
 
 @dataclass(frozen=True)
 class Disk:
-    """How the store is damaged and mended. `in_reply`: once the second message has reached the server, else before."""
+    """Functions that damage and repair the store.
+
+    `in_reply`: damage it after the second message has reached the server, otherwise before.
+    """
 
     damage: Callable[[Store], None]
     mend: Callable[[Store], None]
@@ -38,7 +41,7 @@ def _run(store: Store, statement: str) -> Any:
 
 
 def _fill(store: Store) -> None:
-    """Let the file no longer grow."""
+    """Prevent the file from growing."""
     (pages,) = _run(store, "PRAGMA page_count")
     _run(store, f"PRAGMA max_page_count = {pages}")
 
@@ -47,7 +50,7 @@ _locks: dict[int, sqlite3.Connection] = {}
 
 
 def _lock(store: Store) -> None:
-    """Begin a transaction of another process's, which does not end."""
+    """Begin a transaction on a separate connection, as another process would, and leave it open."""
     _run(store, "PRAGMA busy_timeout = 0")
     other = sqlite3.connect(_path(store), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -72,7 +75,7 @@ def _delete_folder(store: Store) -> None:
 
 
 def _refuse_blobs(store: Store) -> None:
-    """Let rows be written, but nothing large beside them."""
+    """Accept rows, but fail to write blobs."""
 
     def put(content: bytes) -> str:
         with told_as_ours(_path(store)):

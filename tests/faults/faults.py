@@ -1,6 +1,6 @@
-"""Faults as data: the answers of a server, and a row of the table.
+"""Faults as data: the answers of a server, and rows of the table.
 
-An answer names no wire format; `copilot_formats.py` renders the bytes for each.
+Answers are independent of wire formats; `copilot_formats.py` renders the bytes for each format.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tests.patience import PATIENCE_S
 Kind = Literal["status", "stream", "tool", "server", "summary", "clock", "disk", "window", "usage"]
 WireName = Literal["chat", "responses", "messages", "plan"]
 ALL: tuple[WireName, ...] = ("chat", "responses", "messages")
-"""`plan` is Responses for a ChatGPT plan: it has its own rows, and those of its login."""
+"""Wire formats that most rows use; `plan` is Responses for a ChatGPT plan and has its own rows, including its login."""
 Place = Literal["before the first byte", "in the text", "in a call", "after the text"]
 
 
 @dataclass(frozen=True)
 class Refuses:
-    """An HTTP status with the provider's error body; with `body` exactly these bytes."""
+    """An HTTP status with the provider's error body, or with exactly the bytes in `body`."""
 
     status: int
     message: str = "No."
@@ -40,11 +40,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Says:
-    """A streamed reply. `ends_at`: the connection breaks there; with `quietly` the body ends as if it were whole.
+    """A streamed reply. `ends_at`: the connection breaks there; with `quietly` the body ends as if it were complete.
 
     error: an error event in the middle of the text, after which the body ends. insert: raw bytes in the middle of it.
     silent_at: nothing more is sent from there on. usage: reported instead of the server's own figures, {} = nothing.
-    unmarked: the end of the reply has no reason (`finish_reason`), only the stream's own end.
+    unmarked: the reply ends without a reason (`finish_reason`), only with the end of the stream.
     """
 
     text: str = ""
@@ -62,7 +62,7 @@ class Says:
 
 @dataclass(frozen=True)
 class Sends:
-    """Exactly these bytes with status 200."""
+    """An answer of exactly these bytes with status 200."""
 
     body: bytes
     content_type: str = "text/event-stream"
@@ -74,15 +74,14 @@ Answers = Refuses | Says | Sends
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One fault: it strikes when the second of four messages is sent, or lasts from the first one on.
+    """One fault: it occurs when the second of four messages is sent, or lasts from the first one on.
 
-    kind, name: the fault, in words. expect: the outcome, in words.
-    answers: the server's responses to the second message, one per request, instead of its answer.
-    says: the text in the first 80 columns of the one sentence shown to the user, "" = none.
-    arrives: how often the second message reaches the server as a new one; more than once only with `because`.
-    answered: whether it has an answer at the end. returned: it is back in the input instead, and was never shown as
-    sent. kept: whether a part of the reply stays, marked as truncated.
-    All other fields: see `scene.py`.
+    kind, name: the fault, in words. expect: the outcome, in words. answers: the server's responses to the second
+    message, one per request, instead of its normal answer. says: text in the first 80 columns of the one sentence shown
+    to the user, "" = none. arrives: how many times the second message reaches the server as a new one; more than once
+    only with `because`. answered: whether it is answered in the end. returned: it is back in the input instead, and was
+    never shown as sent. kept: whether a part of the reply is kept, marked as truncated. For all other fields see
+    `scene.py`.
     """
 
     kind: Kind

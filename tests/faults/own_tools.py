@@ -32,7 +32,7 @@ def garbles() -> str:
 
 
 def floods() -> str:
-    """Return too much."""
+    """Return an oversized text."""
     return "a line of a long result\n" * 250_000
 
 
@@ -53,13 +53,13 @@ NAMES = ("leaves", "hangs", "garbles", "floods", "injects")
 
 @cache
 def _tools() -> Sequence[Tool]:
-    """Return them: to read the signatures takes longer than a scene."""
+    """Return the tools, created once because reading the signatures takes longer than a scene."""
     made = [python_tool(name, _own(f"{__name__}:{name}", 0.05 if name == "hangs" else PATIENCE_S)) for name in NAMES]
     return (*made, lua_tool("in_lua", _own()))
 
 
 class OwnFaults:
-    """The functions of this file as tools, and one in Lua, for which there is no editor here."""
+    """A source with the functions of this file as tools, and one tool in Lua, for which there is no editor here."""
 
     source = "your configuration"
 
@@ -70,7 +70,7 @@ class OwnFaults:
 
 
 class BreakingSource:
-    """A source that raises whenever it is asked."""
+    """A tool source that raises on every call."""
 
     source = "a broken server"
 

@@ -1,15 +1,15 @@
-"""One row of the table played through one wire format: a real chat, adapter, store and server; then the four questions.
+"""One row of the table played through one wire format: a real chat, adapter, store and server, then the four checks.
 
-The user sends four messages. The fault strikes with the second one (or lasts from the first on), ends before the third,
-and the host is restarted before the fourth. The fields of a row besides the questions:
+The user sends four messages. The fault occurs with the second one (or lasts from the first on), ends before the third,
+and the host is restarted before the fourth. A row has these further fields:
 
 From the first message on: `usage` (reported instead of the server's figures), `window` (configured, 0 = nowhere),
-`server_window` (the server's limit, 0 = none), `compact_at` (from how many tokens on), `policy`, `offers_tools`,
-`past_words` (of which the first reply has three times as many). With the second message: `text` (its content), `disk`
-(the fault of the store, see `disks.py`), `summary` (the summariser's answer), `quiet_s` (the endpoint counts as
-gone after this much silence), `away` (the server does not run), `hasty` (the third message is sent while its reply
-arrives, is returned, and is sent again). `clock_jumps_s`: the jumps of the wall clock before the second and the
-third message and before the restart.
+`server_window` (the server's limit, 0 = none), `compact_at` (the token count for compaction), `policy`, `offers_tools`,
+`past_words` (the first reply has three times as many). With the second message: `text` (its content), `disk` (the fault
+of the store, see `disks.py`), `summary` (the summariser's answer), `quiet_s` (the endpoint counts as gone after this
+many seconds of silence), `away` (the server is not running), `hasty` (the third message is sent while the reply
+arrives, is returned, and is sent again). `clock_jumps_s`: the jumps of the wall clock before the second and the third
+message and before the restart.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from tests.unit.session.mcp_bench import server as hostile_server
 
 COLUMNS = 80
 GENERATING = ("/chat/completions", "/responses", "/messages")
-"""The paths of requests for a reply; other requests only count."""
+"""The paths of requests for a reply; other requests only count tokens."""
 FIRST, SECOND, THIRD, FOURTH = (f"Message {word}: what comes next?" for word in ("one", "two", "three", "four"))
 SUMMARY = nine_sections("The user asks what comes next, in message one and message two, and gets an answer each time.")
 
@@ -113,7 +113,7 @@ class Scene:
         self._damaged: Any = None
 
     async def play(self) -> None:
-        """Tell the story, and ask the four questions."""
+        """Play the row, and make the four checks."""
         (self.root / "work").mkdir()
         (self.root / "work" / "binary.txt").write_bytes(bytes(range(256)) * 9)
         (self.root / "work" / "big.txt").write_text("a line of a long file, with some words in it\n" * 6_000)
@@ -198,7 +198,7 @@ class Scene:
         return host
 
     async def _ask(self, host: Host, session: Session, text: str, *, then: str = "") -> None:
-        """Send a message, and another one (`then`) as soon as the reply has begun; wait until both are through."""
+        """Send a message, and another one (`then`) as soon as the reply has begun; wait until both are done."""
         self._numbers += 1
         shown = len(host.of(Text))
         session.submit(submit(text, self._numbers))
@@ -240,7 +240,7 @@ class Scene:
     # ---- the four questions
 
     def _check_answered(self, session: Session, text: str) -> None:
-        """Assert that the chat is usable: this message has its answer, and the history is one a provider takes."""
+        """Assert that the chat is usable: this message has its answer, and a provider accepts the history."""
         view = session.log.view.messages
         asked = max(k for k, message in enumerate(view) if message.text == text)
         assert [(m.role, m.cut) for m in view[asked + 1 :]] == [("assistant", False)], view[asked:]
@@ -261,7 +261,7 @@ class Scene:
             assert bool(replies) == row.answered, stored[second:third]
 
     def _listen(self, host: Host) -> list[str]:
-        """Return the messages to the user from this host; a repetition is shown once."""
+        """Return the host's messages to the user, without repetitions."""
         self.sent += [event.text for event in host.of(MessageSent)]
         self.returned += [event.text for event in host.of(SubmitFailed)]
         told, host.reports = [*host.reports], []
@@ -276,7 +276,7 @@ class Scene:
         return [text for text, _ in groupby(text for text in told if text)]
 
     def _check_told(self, told: list[str], *, again: bool = False) -> None:
-        """Assert that the user saw one message, important half first, or none; at most once more after a restart."""
+        """Assert that the user saw one message, important half first, or none, and at most one more after a restart."""
         wanted = 1 if self.row.says else 0
         # A server that ends may run again before the next request: then there is nothing to say.
         assert len(told) == wanted or (not told and (again or self.row.may_be_over)), told
@@ -285,7 +285,7 @@ class Scene:
             assert self.row.says in text[:COLUMNS], text
 
     def _check_arrived(self, server: LoopbackServer) -> None:
-        """Assert that each message reached the server as something new as often as the row says, and never twice."""
+        """Assert that each message reached the server as new as often as the row says, and never twice in a request."""
         row, wire = self.row, self.wire
         assert self.returned == [self.second] * row.returned + [THIRD] * row.hasty
         assert self.sent == [FIRST, *([] if row.returned else [self.second]), THIRD, FOURTH]

@@ -1,8 +1,8 @@
-"""The table: faults between a user and an answer, and their outcomes.
+"""The table of faults between a user and an answer, and their outcomes.
 
-Each row is one fault, in the formats where it makes sense. In every row four things are true (`test_faults.py`): the
-chat is usable afterwards, nothing shown as sent is lost, each message was sent exactly once, and the user sees one
-sentence whose important half comes first, or nothing. The file is long because it is one table.
+Each row is one fault, in the formats where it makes sense. Every row ensures four things (`test_faults.py`): the chat
+is usable afterwards, nothing shown as sent is lost, each message was sent exactly once, and the user sees one sentence
+whose important half comes first, or nothing. The file is long because it is one table.
 """
 
 from __future__ import annotations
@@ -352,7 +352,7 @@ def calls(*wanted: Call) -> tuple[Says, ...]:
 
 
 def nested(levels: int) -> str:
-    """Return JSON with that many levels."""
+    """Return JSON with `levels` levels of nesting."""
     return '{"path": ' + '{"a":' * levels + "1" + "}" * levels + "}"
 
 
@@ -566,7 +566,7 @@ WINDOW = (
 
 
 def reported(prompt: object, output: object, cached: object = 0) -> dict[WireName, dict[str, object]]:
-    """Return the same figures as each format words them."""
+    """Return the same usage figures in each wire format."""
     tokens = {"input_tokens": prompt, "output_tokens": output}
     written = 0 if isinstance(prompt, int) else prompt
     return {

@@ -1,4 +1,4 @@
-"""Edits in place under the faults of the table: each ends once, and no failed one counts as a proposal."""
+"""Inline edits under the faults of the table: each edit ends once, and a failed one never counts as a proposal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PLAYED = [
 
 
 class EditScene(Scene):
-    """Every message is the instruction of an edit; the replies are prose."""
+    """A scene whose messages are instructions for an inline edit; the replies are prose."""
 
     async def _ask(self, host, session, text, *, then=""):
         if then:

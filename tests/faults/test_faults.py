@@ -1,7 +1,8 @@
-"""One table of faults × three wire formats, with the same four questions per row (R-524…R-535; lessons 16, 36…39).
+"""One table of faults × three wire formats, with the same four checks per row (R-524…R-535; lessons 16, 36…39).
 
-The chat is usable afterwards; nothing shown as sent is lost; all was sent exactly once; the user saw one sentence,
-important half first. Session, adapter, SQLite on disk and HTTP are real; only the clock and the waits are not.
+The chat is usable afterwards; nothing shown as sent is lost; everything was sent exactly once; the user saw one
+sentence, important half first. Session, adapter, SQLite on disk and HTTP are real; only the clock and the waits are
+not.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PLAYED = [
 
 @pytest.mark.parametrize(("row", "wire"), PLAYED)
 async def test_a_chat_survives_the_fault(row: Row, wire: WireName, root: Path) -> None:
-    """The four assertions are true after any fault."""
+    """All four checks pass after any fault."""
     await Scene(row, WIRES[wire], root).play()
 
 
@@ -75,7 +76,7 @@ async def test_a_lost_message_is_detected(root: Path) -> None:
 
 
 def test_the_table_describes_the_faults_in_words() -> None:
-    """Each row has a name of its own, and a reason where something is sent more than once."""
+    """Each row has its own name, and a reason if something is sent more than once."""
     names = [(row.kind, row.name) for row in TABLE]
     assert len(set(names)) == len(names)
     assert all(row.expect and (row.arrives == 1 or row.because) for row in TABLE)

@@ -1,6 +1,6 @@
-"""`/fetch` fails before the second message: the four questions of the table, and the text that reaches the model.
+"""`/fetch` fails before the second message: the four checks of the table, and the text that reaches the model.
 
-The web server is real, on this machine; its faults are in `tests/unit/web/pages.py`.
+The web server is real and runs on this machine; its faults are in `tests/unit/web/pages.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.unit.web.pages import Site, site
 
 
 class Fault(NamedTuple):
-    """The address below the site (or a whole one), and the text that the model reads, "" = no page is attached."""
+    """The URL path below the site (or a whole URL), and the text that the model reads, "" = no page is attached."""
 
     row: Row
     path: str
@@ -74,14 +74,14 @@ FAULTS = (
 
 @pytest.fixture
 def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Return the address of a site, reached without a proxy of this machine."""
+    """Return the URL of a site that is reached without this machine's proxy."""
     monkeypatch.setattr(fetching, "getproxies", dict)
     with site() as found:
         yield found
 
 
 def all_but_two(found: Address) -> str:
-    """Allow 127.0.0.1 alone: the site and the other machines of one test."""
+    """Allow only 127.0.0.1, which hosts the site and the other servers of a test."""
     return "" if str(found) == "127.0.0.1" else why_refused(found)
 
 
@@ -109,7 +109,7 @@ class FetchScene(Scene):
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.row.name)
 async def test_a_chat_survives_a_bad_page(fault: Fault, root: Path, address: str) -> None:
-    """Half of a page is none; nothing is kept that a later `/fetch` would take for the page."""
+    """An incomplete page is not attached, and nothing is cached that a later `/fetch` would take for the page."""
     scene = FetchScene(fault, root, address)
     await scene.play()
     sent = "".join(text for body in scene.bodies for text in scene.wire.user_texts(body))

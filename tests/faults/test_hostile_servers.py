@@ -1,6 +1,6 @@
-"""An MCP server that says a hostile text wherever it can: names, descriptions, schemas, results, logs, questions.
+"""An MCP server that sends a hostile text wherever it can: names, descriptions, schemas, results, logs, questions.
 
-As in `test_hostile_texts.py` the measure is the same chat with a harmless text: nothing else may happen.
+As in `test_hostile_texts.py`, the same chat with a harmless text is the reference: nothing else may happen.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REFUSES = (Approve(call_id="c1", decision="once"), Approve(call_id="c2", decisio
 
 
 class Story:
-    """A chat with the server: a call, a question of the server, a resource that is mentioned, a prompt, the page."""
+    """A chat with the server: a call, a question from it, a mentioned resource, a prompt and the server's page."""
 
     def __init__(self, root: Path, text: str) -> None:
         self.root, self.text = root / "work", text
@@ -77,18 +77,18 @@ class Story:
 
     @property
     def offered(self) -> list[tuple[int, str, str]]:
-        """Return of each request how many tools it offered, the model and the system prompt."""
+        """Return for each request the number of offered tools, the model and the system prompt."""
         heads = ("".join(m.text for m in one.messages[:1] if m.role == "system") for one in self.adapter.requests)
         return [(len(one.tools), one.model, head) for one, head in zip(self.adapter.requests, heads, strict=True)]
 
 
 def calm(names: list[str]) -> list[str]:
-    """Remove text that depends on the arrival of log and progress lines."""
+    """Remove events whose number depends on when log and progress lines arrive."""
     return [name for name in names if name not in ("State", "McpChanged", "ContextItems")]
 
 
 async def test_text_from_a_server_is_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each text of the table in every place a server has."""
+    """Each text in the table is sent from every place where a server can send text."""
     plain = await Story(tmp_path / "harmless", HARMLESS).play(monkeypatch)
     assert plain.asked[2].kind == "elicitation"
     for number, (name, text) in enumerate(TEXTS.items()):

@@ -1,8 +1,8 @@
 """Outside text cannot approve, configure or run anything: every path into a request, with every hostile text.
 
-A chat handles a hostile text exactly like a harmless one: the same events in its log and to the
-editor, the same tools offered, the same system prompt. The text is in the request, complete, as data: in the result of
-a tool, or inside a fence of a message that the user did not type.
+A chat handles a hostile text exactly like a harmless one: the same events in its log and to the editor, the same tools
+offered, the same system prompt. The request contains the complete text as data: in a tool result, or inside a fence in
+a message that the user did not type.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter
 
 SECRET = "the-secret-of-another-folder"
 WORDS = re.compile(r"[!-~]+")
-"""The part of any text that stays, however control characters are made harmless."""
+"""The part of any text that remains after control characters are made harmless."""
 MARKDOWN = MarkdownIt("commonmark")
 
 
 class Played:
-    """A chat into which a text came, and all that it did."""
+    """A chat that received a text, and everything it did."""
 
     def __init__(self, root: Path, way: str, text: str) -> None:
         self.root, self.text = root / "work", text
@@ -41,7 +41,7 @@ class Played:
         self.kept: list[str] = []
 
     async def play(self, monkeypatch: pytest.MonkeyPatch) -> Played:
-        """Receive the text, and watch the storage besides the log."""
+        """Receive the text, and record accesses to storage other than the log."""
         monkeypatch.setattr(self.bench.store, "save_grants", self._watched("save_grants"))
         monkeypatch.setattr(self.bench.services.trust, "_change", self._watched("trust"))
         session = await self.bench.open()
@@ -68,13 +68,13 @@ class Played:
 
     @property
     def offered(self) -> list[tuple[tuple[str, ...], str, str]]:
-        """Return of each request the tools, the model and the system prompt."""
+        """Return the tools, the model and the system prompt of each request."""
         heads = ("".join(m.text for m in one.messages[:1] if m.role == "system") for one in self.adapter.requests)
         named = ((tuple(spec.name for spec in one.tools), one.model) for one in self.adapter.requests)
         return [(*first, head) for first, head in zip(named, heads, strict=True)]
 
     def holders(self) -> list[Message]:
-        """Return the messages of the newest request that have the whole text."""
+        """Return the messages in the newest request that contain the whole text."""
         words = WORDS.findall(self.text)
         return [one for one in self.adapter.requests[-1].messages if all(word in one.text for word in words)]
 
@@ -99,7 +99,7 @@ def is_fenced(content: str, text: str) -> bool:
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_outside_text_is_data(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same as with a harmless text, for each of the table."""
+    """Every text in the table has the same effects as a harmless one."""
     plain = await Played(tmp_path / "harmless", way, HARMLESS).play(monkeypatch)
     assert plain.holders(), "the way leads nowhere"
     for number, (name, text) in enumerate(TEXTS.items()):
@@ -122,7 +122,7 @@ async def test_outside_text_is_data(way: str, tmp_path: Path, monkeypatch: pytes
 
 
 async def test_obedience_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same questions, of a chat whose user means it: they can be answered with no."""
+    """The checks fail for a chat whose user intends the effects."""
     plain = await Played(tmp_path / "1", "a mention, by_host", HARMLESS).play(monkeypatch)
     obeying = await Played(tmp_path / "2", "a mention, by_host", SECRET).play(monkeypatch)
     assert any(SECRET in message.text for one in obeying.adapter.requests for message in one.messages)

@@ -1,6 +1,6 @@
-"""Faults in a message's context: the four questions of the table for files, mentions and gathered code.
+"""Faults in a message's context: the four checks of the table for files, mentions and gathered code.
 
-The fault strikes with the second message; its effect is the same in every wire format, so one of them is played.
+The fault occurs with the second message; its effect is the same in every wire format, so only one format is played.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Strike = Callable[[Path], None]
 
 
 class Fault(NamedTuple):
-    """The fault of the attached live file `x.txt`, the second message's mention, and the model's input."""
+    """The fault of the attached live file `x.txt`, the second message's mentions, and the text that the model reads."""
 
     row: Row
     strikes: Strike = lambda root: None
@@ -121,7 +121,7 @@ FAULTS = (
 
 
 class SourceScene(Scene):
-    """A scene whose first message has a live file attached, and whose second meets the fault."""
+    """A scene whose first message has a live file attached, and whose second message meets the fault."""
 
     def __init__(self, fault: Fault, root: Path) -> None:
         super().__init__(fault.row, WIRES["chat"], root)
@@ -144,7 +144,7 @@ class SourceScene(Scene):
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.row.name)
 async def test_a_chat_survives_faults_in_its_context(fault: Fault, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the model reads the expected text of the row, nothing from elsewhere."""
+    """The model reads the row's expected text, and nothing from elsewhere."""
     monkeypatch.setattr(resolve_mentions, "LATE_LIMIT_S", 0.05)
     (root / "secret.txt").write_text(SECRET)
     scene = SourceScene(fault, root)

@@ -1,4 +1,4 @@
-"""The wire formats of the table: a server that judges, an adapter for it, and the bytes of each answer."""
+"""The wire formats of the table: a server that judges requests, an adapter for it, and the bytes of each answer."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ KEY = "sk-test"
 LARGE = 1_000_000
 Body = Mapping[str, Any]
 Reply = Callable[[Body], Answers]
-"""Return the server's answer to a request, by its body."""
+"""A function that returns the server's answer to a request body."""
 
 
 class Wire(Protocol):
-    """One wire format. `events_before` the first piece of a text, and of a call's arguments."""
+    """One wire format. `text_at`, `call_at`: the number of events before the first piece of text or call arguments."""
 
     name: WireName
     text_at: int
     call_at: int
 
     def serve(self, reply: Reply, window: int) -> LoopbackServer:
-        """Return a server that answers so, and refuses prompts of more tokens than `window` (0 = its own limit)."""
+        """Return a server that answers with `reply` and refuses prompts of over `window` tokens (0 = its own limit)."""
 
     def entry(self, url: str) -> dict[str, Any]:
         """Return the entry of an adapter of this format."""
@@ -52,7 +52,7 @@ class Wire(Protocol):
         """Return the texts of the user's messages in a request, oldest first."""
 
     def newest_text(self, body: Body) -> str:
-        """Return the text of the message that a request ends with, "" when it ends with a tool result."""
+        """Return the text of the message that ends the request, or "" if it ends with a tool result."""
 
     def refusals(self, server: Any) -> list[str]:
         """Return the server's own refusals."""
@@ -70,13 +70,13 @@ def _refusal(given: Refuses, body: Any) -> Answer:
 
 
 def _chunk_chars(says: Says) -> int:
-    """Return the size of one event: the length of texts is irrelevant to a row."""
+    """Return the size of one event; long texts have large events, because their number is irrelevant to a row."""
     longest = max(len(says.text), *(len(call.arguments) for call in says.calls), 0)
     return 4 if longest < 2_000 else 1_000
 
 
 def _faults(says: Says, text_at: int, call_at: int) -> dict[str, Any]:
-    """Return the arguments of `Faults`."""
+    """Return the `Faults` arguments for a reply."""
     places: dict[Place, int] = {
         "before the first byte": 0,
         "in the text": text_at + 2,
@@ -99,11 +99,11 @@ def _faults(says: Says, text_at: int, call_at: int) -> dict[str, Any]:
 
 
 async def _no_wait(seconds: float) -> None:
-    """Retry at once."""
+    """Return at once instead of waiting before a retry."""
 
 
 def make_adapter(wire: Wire, settings: AdapterSettings, server: Any, folder: Path) -> Adapter:
-    """Return an adapter of that format that waits for nothing; the login of a plan is in `folder`."""
+    """Return an adapter for that format that never waits; the login of a plan is in `folder`."""
     if isinstance(wire, Plan):
         return wire.adapter(settings, server, folder)
     format_ = make_wire(settings, lambda sha: b"")
@@ -111,7 +111,7 @@ def make_adapter(wire: Wire, settings: AdapterSettings, server: Any, folder: Pat
 
 
 class Chat:
-    """OpenAI's Chat Completions, as compatible endpoints speak it."""
+    """OpenAI's Chat Completions, as used by compatible endpoints."""
 
     name: WireName = "chat"
     text_at, call_at = 1, 2
@@ -218,7 +218,7 @@ class Plan(Responses):
         return {"kind": "chatgpt", "model": "gpt-6-sol", "key": "", "options": options, "included": True}
 
     def adapter(self, settings: AdapterSettings, server: ChatGPTServer, folder: Path) -> Adapter:
-        """Return an adapter with a login, which is made when there is none."""
+        """Return an adapter with a login, which is created if there is none."""
         stored = StoredLogin(folder)
         if stored.session() is None:
             grant = server.sign_in.refreshes["rt_first"] = Grant("oaiapp_1", "ada@example.com", SCOPES)

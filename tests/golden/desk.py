@@ -1,7 +1,8 @@
-"""One editor, one host, one provider: a story is played through the same door as a real chat.
+"""One editor, one host, one provider: a story is played through the same interface as a real chat.
 
-The editor's side sends requests as JSON by their verbs and keeps every event; the host is `engine.runtime.Runtime` on a
-real store in a folder; the provider is a loopback server. Nothing else of the plugin is imported, because it may move.
+The editor's side sends requests as JSON by their verbs and records every event; the host is `engine.runtime.Runtime` on
+a real store in a folder; the provider is a loopback server. No other part of the plugin is imported, because it may
+move.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ MODEL = "test-model"
 
 @dataclass(frozen=True)
 class Setting:
-    """How the user has configured the chat of a story.
+    """The user's configuration for the chat of a story.
 
-    `tools`: the built-in tools that are on; None = all. `chat`, `more`: further settings, of the section and of others.
-    `whole_tools`: the record shows the schemas of the tools, otherwise only their names.
+    `tools`: the enabled built-in tools; None = all. `chat`, `more`: further settings, for the chat section and for
+    others. `whole_tools`: the record shows the schemas of the tools, otherwise only their names.
     """
 
     wire: str = "openai"
@@ -58,14 +59,15 @@ LASTING: tuple[str, ...] = (
     *("_guarded", "_ask", "_run_one", "_serve", "_played", "_run_coro", "_read_messages", "_write_messages"),
     *("_read_stderr", "_keep", "Event.wait", "StreamReader.read", "_answer_when_quiet", "Queue.get", "_stand_by"),
 )
-"""Endings of the names of the host's coroutines that keep running while the story waits for an answer: the turn and its
+"""Name endings of the host's coroutines that keep running while the story waits for an answer: the turn and its
 requests, servers and connections, and the import of modules after a second without a request. All others must end
-before the story continues, or their place in the record would be random."""
+before the story continues, or their place in the record would be random.
+"""
 QUIET_LIMIT_S = 20.0
 
 
 async def _quiet() -> None:
-    """Wait until the host has nothing to do but to wait for the editor or the provider."""
+    """Wait until the host is only waiting for the editor or the provider."""
     own = asyncio.current_task()
 
     def busy() -> list[str]:
@@ -98,7 +100,7 @@ BUILT_IN = (
 
 
 class Desk:
-    """A story's steps and their results, in order, in `happened`."""
+    """Plays the steps of a story; `happened` lists the steps and their results in order."""
 
     def __init__(self, root: Path, server: Any, setting: Setting) -> None:
         self.root, self.server, self.setting = root, server, setting
@@ -127,12 +129,12 @@ class Desk:
         return path
 
     def read(self, name: str) -> None:
-        """Note the current content of a file in the project."""
+        """Record the current content of a file in the project."""
         path = self.work / name
         self.happened.append({"file": name, "text": path.read_text(encoding="utf-8") if path.exists() else None})
 
     def open_in_editor(self, name: str, text: str, *, modified: bool = False) -> None:
-        """Have the file open in a buffer with this text."""
+        """Act as if the file were open in a buffer with this text."""
         path = str(self.work / name)
         number = len(self.open_files) + 1
         self.open_files[path] = {"path": path, "buffer": number, "tick": 1, "modified": modified, "text": text}
@@ -142,11 +144,11 @@ class Desk:
         self.server.script.extend(answers)
 
     def model_by(self, answer: Callable[[dict[str, Any]], Any]) -> None:
-        """Let the provider answer by the content of a request once its script is used up; `answer` gets the body."""
+        """Let the provider answer by request content once its script is used up; `answer` receives the body."""
         self.server._default = lambda request: answer(request.json)
 
     def _answer_quietly(self) -> None:
-        """Let the provider answer only when the host does nothing beside waiting for it."""
+        """Delay the provider's answers until the host does nothing but wait for them."""
         answer = self.server.answer
 
         def answered(request: Any) -> Any:
@@ -175,7 +177,7 @@ class Desk:
         return {"cwd": str(self.work)}
 
     async def send(self, verb: str, **fields: Any) -> Any:
-        """Send a request and return its result; a refusal is kept as the editor would read it."""
+        """Send a request and return its result; a refusal is recorded as the editor would show it."""
         await _quiet()
         self._seen = len(self.happened)
         self.happened.append({"send": verb, **{name: value for name, value in fields.items() if name != "snapshot"}})
@@ -203,7 +205,7 @@ class Desk:
         await self.until("turn_finished")
 
     async def until(self, kind: str, **wanted: Any) -> dict[str, Any]:
-        """Wait for the next event of this kind with these values, after the last request or wait."""
+        """Wait for the next event of this kind with these values after the last request or wait."""
 
         def position() -> int | None:
             for at in range(self._seen, len(self.happened)):
@@ -226,7 +228,7 @@ class Desk:
         return self.happened[at]
 
     async def _idle(self) -> None:
-        """Wait until the chat takes requests again: the last event of a turn comes a moment before that."""
+        """Wait until the chat accepts requests again, which is slightly after the last event of a turn."""
         async with asyncio.timeout(PATIENCE_S):
             while any(session.task is not None for session in self.runtime._chats.values()):  # noqa: ASYNC110
                 await asyncio.sleep(0)
@@ -238,7 +240,7 @@ class Desk:
                 await asyncio.sleep(0.005)
 
     async def approve(self, decision: str, **fields: Any) -> dict[str, Any]:
-        """Wait for a question whether a tool may run, and answer it."""
+        """Wait for a tool's approval request, and answer it."""
         asked = await self.until("approval_requested")
         await self.chat("approve", call_id=asked["call_id"], decision=decision, **fields)
         return asked
@@ -286,9 +288,9 @@ class Desk:
         await self.chat("open_chat", snapshot=self.snapshot(), **fields)
 
     async def go_to_neovim(self, name: str, **changed: Any) -> None:
-        """Sit down at another Neovim with a host of its own, on the same data; the one before stays as it is.
+        """Switch to another Neovim with its own host on the same data; the previous one stays as it is.
 
-        `changed`: how its settings differ.
+        `changed`: the settings that differ.
         """
         await _quiet()
         self.setting = replace(self.setting, **changed)
@@ -301,7 +303,7 @@ class Desk:
         await self.greet()
 
     async def kill(self) -> None:
-        """Continue with another host after one that is killed during a request."""
+        """Kill the host during a request, and continue with another one."""
         async with asyncio.timeout(PATIENCE_S):
             while self.log()[CHAT][-1]["type"] != "request_sent":  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
@@ -365,7 +367,7 @@ class Desk:
         await self.runtime.handle(answer)
 
     async def remove_history(self) -> None:
-        """Delete the file of all chats, as another program may do."""
+        """Delete the file of all chats, as another program might."""
         await _quiet()
         for path in self.data.glob("sessions.db*"):
             path.unlink()
@@ -408,7 +410,7 @@ def _server(setting: Setting) -> LoopbackServer:
 
 
 def _folder() -> Path:
-    """Return a new folder; as paths are counted as tokens, all of these names are of the same size."""
+    """Return a new folder; paths are counted as tokens, so all names have the same length."""
     for _ in range(10_000):
         folder = Path(f"/tmp/golden-{random.SystemRandom().randrange(100, 1_000)}")
         with contextlib.suppress(FileExistsError):
@@ -419,7 +421,7 @@ def _folder() -> Path:
 
 @contextlib.asynccontextmanager
 async def desk_for(setting: Setting) -> AsyncIterator[Desk]:
-    """Give a desk with an open chat."""
+    """Yield a desk with an open chat."""
     root = _folder()
     try:
         async with _server(setting) as server:

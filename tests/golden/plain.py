@@ -1,8 +1,8 @@
-"""A record in a form that is identical in every run, and its text.
+"""Turns a record into a form that is identical in every run, and into text.
 
 Values that differ between runs become placeholders, numbered in the order of first appearance. Nothing else is lost: a
-request shows what it shares with an earlier one by reference, a long run of one text is written as the text and a
-count, and a text of several lines is a list of them, for the sake of the diff.
+request refers to an earlier one for shared parts, a long run of one text is written as the text and a count, and a text
+of several lines is a list of lines, which makes diffs readable.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _RUN = re.compile(r"(.{2,120}?)\1{7,}", re.DOTALL)
 
 
 BESIDE = {"conversation_snapshot", "memory_flushed", "daily_log_written"}
-"""Events of background writes: the order of events of one name is compared, not their place in the turn."""
+"""Events of background writes: the order of events of one name is compared, but not their place in the turn."""
 
 
 def beside_last(told: list[Any]) -> list[Any]:
-    """Return the events with those of `BESIDE` at the end, and calls side by side asking the editor in one order."""
+    """Return the events with those of `BESIDE` at the end, and editor questions of parallel calls in a fixed order."""
     last = sorted((one for one in told if one.get("name") in BESIDE), key=lambda one: str(one["name"]))
     shown = [one for one in told if one.get("name") not in BESIDE]
     looks = [at for at, one in enumerate(shown) if one.get("type") == "ask" and one["what"] == "look"]
@@ -54,9 +54,9 @@ SHORTENED = {"meter", "request_sent", "notice", "approval_requested", "tool_fini
 
 
 def with_changes_only(told: list[Any]) -> list[Any]:
-    """Return events in which such that come often have only the fields that differ from the last of their type.
+    """Return the events, those of frequent types with only the fields that differ from the last event of their type.
 
-    Of the others the chat is left out where it is the one before; a field that is gone is named.
+    In the others, the chat is omitted if it is that of the previous event; a removed field is named.
     """
     before: dict[str, dict[str, Any]] = {}
     chat: object = None
@@ -119,7 +119,7 @@ class Placeholders:
 
 
 def _always_has_duration(value: dict[str, Any]) -> bool:
-    """Return whether the field is present even if it is 0: it is left out of stored or restored records then."""
+    """Return whether the field is present even if it is 0, which stored or restored records omit."""
     return value.get("type") in ("tool_finished", "turn_finished", "compacted", "code_gathered", "request_ended")
 
 
@@ -185,7 +185,7 @@ def _folded(value: Any) -> Any:
 
 
 def text_of(record: Any) -> str:
-    """Return the record as JSON that can be read and compared line by line."""
+    """Return the record as readable JSON that can be compared line by line."""
     return _written(_folded(record), "") + "\n"
 
 

@@ -1,4 +1,4 @@
-"""From a story to its record, and how two records differ."""
+"""Plays a story into its record, and compares two records."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def play(name: str) -> str:
 
 
 def difference(name: str, now: str) -> str:
-    """Return how `now` differs from the record of the story, "" = not at all."""
+    """Return the difference between `now` and the story's record, or "" if there is none."""
     path = path_of(name)
     kept = path.read_text(encoding="utf-8") if path.exists() else ""
     if kept == now:

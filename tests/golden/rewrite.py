@@ -1,4 +1,4 @@
-"""Write the records again from the code as it is: `python -m tests.golden.rewrite [name…]`; without a name all."""
+"""Rewrites the records from the current code: `python -m tests.golden.rewrite [name…]`; without a name, all."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def is_summary(body: dict[str, Any]) -> bool:
 
 
 def reading_model(summaries: Callable[[dict[str, Any]], Any], sentences: int = 1) -> Callable[[dict[str, Any]], Any]:
-    """Return a model that reads the file for every question, and answers requests for summaries as given."""
+    """Return a model that reads the file for every question, and answers summary requests with `summaries`."""
     numbers = iter(range(1, 1_000))
 
     def answer(body: dict[str, Any]) -> Any:
@@ -68,7 +68,7 @@ def reading_model(summaries: Callable[[dict[str, Any]], Any], sentences: int = 1
 async def fill(
     desk: Desk, turns: int, summaries: Callable[[dict[str, Any]], Any], sentences: int = 1, *, words: int = 900
 ) -> None:
-    """Ask about a file of that many words in each turn, and get answers of that many sentences."""
+    """Ask about a file of `words` words in each turn, and get answers of `sentences` sentences."""
     desk.write("a.txt", "word " * words)
     desk.model_by(reading_model(summaries, sentences))
     for number in range(1, turns + 1):
@@ -91,7 +91,7 @@ def good(schema: str = "cc_9") -> Callable[[dict[str, Any]], Any]:
 
 
 def rambling(body: dict[str, Any]) -> Any:
-    """Answer a request for a summary with something else."""
+    """Answer a summary request with unrelated text."""
     return reply("I would rather talk about the weather.", one_chunk=True)
 
 
@@ -113,7 +113,7 @@ async def policy_codecompanion(desk: Desk) -> None:
 
 @story(window=WINDOW, chat={"context_management": LOW})
 async def policy_codecompanion_failing(desk: Desk) -> None:
-    """The summariser answers something else, twice; nothing changes, and the user reads why."""
+    """The summariser returns unrelated text twice; nothing changes, and the user sees the reason."""
     await fill(desk, 6, rambling, 40)
     desk.model_by(reading_model(refusing))
     await desk.chat("compact")
@@ -123,14 +123,14 @@ async def policy_codecompanion_failing(desk: Desk) -> None:
 
 @story(window=WINDOW, policy="adaptive")
 async def policy_adaptive(desk: Desk) -> None:
-    """Editing that pays, then a summary with recent work kept."""
+    """Old results are cleared where it pays, then a summary is written and recent work is kept."""
     await fill(desk, 6, good())
     await look_back(desk)
 
 
 @story(window=WINDOW, policy="adaptive")
 async def policy_adaptive_failing(desk: Desk) -> None:
-    """No model writes the summary: code writes it from the log."""
+    """If no model writes the summary, code writes it from the log."""
     await fill(desk, 6, refusing)
 
 
@@ -143,7 +143,10 @@ async def policy_cowork(desk: Desk) -> None:
 
 @story(window=WINDOW, policy="cowork", chat={"checkpoint_every_messages": 0})
 async def policy_cowork_failing(desk: Desk) -> None:
-    """No model writes the handoff: the old messages themselves; only the policy's own checkpoints are on."""
+    """If no model writes the handoff, it contains the old messages themselves.
+
+    Only the policy's own checkpoints are on.
+    """
     await fill(desk, 7, rambling)
     await desk.send("list_checkpoints", of=CHAT)
 
@@ -176,7 +179,7 @@ async def policy_codebuddy(desk: Desk) -> None:
 
 @story(window=WINDOW, policy="codebuddy")
 async def policy_codebuddy_failing(desk: Desk) -> None:
-    """No tier has a model: the chat is only described."""
+    """No tier gets a summary from a model, so the chat is only described."""
     desk.model_by(lambda body: failure(400, "No.") if is_summary(body) else reply("Some words. " * 100, one_chunk=True))
     for number in range(1, 12):
         await desk.say(f"Question {number}: " + "why so many words? " * 40)
@@ -197,7 +200,7 @@ async def policy_kodacode_overlay_failing(desk: Desk) -> None:
 
 @story(window=WINDOW, policy="kodacode")
 async def policy_kodacode_raw_tail(desk: Desk) -> None:
-    """Results of finished turns are cleared, the oldest first, until the others are within their share of the limit."""
+    """Results of finished turns are cleared, oldest first, until the rest is within its share of the limit."""
     await fill(desk, 8, good(), words=120)
 
 
@@ -239,7 +242,7 @@ async def compaction_cancelled(desk: Desk) -> None:
 
 @story(window=WINDOW)
 async def results_cleared_by_hand(desk: Desk) -> None:
-    """A tool result is cleared, found by its words, brought back; a pinned one cannot be cleared; undo and redo."""
+    """A tool result is cleared, found by its words and restored; a pinned one cannot be cleared; undo and redo work."""
     desk.write("a.txt", "a needle and " + "word " * 100)
     desk.model_by(reading_model(good()))
     await desk.say("Read it")
@@ -271,7 +274,7 @@ async def recalled_after_compaction(desk: Desk) -> None:
 
 @story(window=8_000)
 async def too_long_recovered(desk: Desk) -> None:
-    """The provider refuses a request as too long; it is made smaller and sent again."""
+    """The provider refuses a request as too long; it is shrunk and sent again."""
     desk.write("a.txt", "word " * 900)
     desk.model_by(reading_model(good()))
     await desk.say("Question 1: read it")
@@ -282,7 +285,7 @@ async def too_long_recovered(desk: Desk) -> None:
 
 @story(window=8_000, policy="cowork")
 async def too_long_recovered_cowork(desk: Desk) -> None:
-    """A policy's own recovery: down to its share of the window, refused again, and again."""
+    """The policy's own recovery shrinks the request to its share of the window; it is refused again, twice."""
     desk.write("a.txt", "word " * 900)
     desk.model_by(reading_model(good("cw_9")))
     await desk.say("Question 1: read it")
@@ -301,7 +304,7 @@ async def too_long_to_send(desk: Desk) -> None:
 
 @story(window=WINDOW, chat={"on_compact": "stop", "context_management": LOW})
 async def stops_after_compaction(desk: Desk) -> None:
-    """The user wants the turn to stop after a compaction, and to decide themselves."""
+    """The turn stops after a compaction, as configured, so that the user can decide."""
     await fill(desk, 6, good(), 40)
     desk.model(reply("On I go."))
     await desk.say("Go on")

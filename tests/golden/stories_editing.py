@@ -1,4 +1,4 @@
-"""The context besides the conversation: attachments, rules, pins, code, branches, edits in place, prompts."""
+"""The context besides the conversation: attachments, rules, pins, code, branches, inline edits, prompts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES = {
 
 @story()
 async def attachments(desk: Desk) -> None:
-    """A file, a text, an unsaved buffer and a picture are sent with the next message; one is taken out again."""
+    """A file, a text, an unsaved buffer and a picture are sent with the next message; one is removed again."""
     desk.write("a.py", "x = 1\n")
     (desk.work / "dot.png").write_bytes(DOT)
     desk.open_in_editor("b.py", "y = 2\n", modified=True)
@@ -44,7 +44,7 @@ async def attachments(desk: Desk) -> None:
 
 @story()
 async def live_attachment(desk: Desk) -> None:
-    """A file that is attached changes between questions: the model is shown the difference while it is live."""
+    """An attached file changes between questions; while it is live, the model is shown the difference."""
     desk.write("a.py", "x = 1\ny = 2\nz = 3\n")
     await desk.chat("attach", kind="file", path="a.py", live=True)
     desk.model(reply("x is 1."), reply("Now 7."), reply("I do not know."))
@@ -59,7 +59,7 @@ async def live_attachment(desk: Desk) -> None:
 
 @story()
 async def editor_context(desk: Desk) -> None:
-    """Editor context in a message: immediate, late, from the host, empty, and a mistake."""
+    """A message has editor context: immediate, delayed, from the host, empty, and invalid."""
     desk.write("a.py", "x = 1\n")
     text = {"text": "x = 1\n", "title": "the buffer", "path": str(desk.work / "a.py"), "first": 1, "whole": True}
     items: list[dict[str, Any]] = [
@@ -114,7 +114,7 @@ async def pins(desk: Desk) -> None:
 
 @story()
 async def branches(desk: Desk) -> None:
-    """A branch from the second question, which goes another way; the tree of both."""
+    """A chat is branched from the second question and continues differently; the tree shows both branches."""
     desk.model(reply("One."), reply("Two."))
     await desk.say("First")
     await desk.say("Second")
@@ -142,7 +142,7 @@ async def checkpoints_restored(desk: Desk) -> None:
 
 @story(more={"context": {"enabled": True, "classify": False}})
 async def code_gathered(desk: Desk) -> None:
-    """Code of the project is found for a question, shown, left out of the next one."""
+    """Code of the project is found for a question, shown, and excluded from the next one."""
     for name in ("bake", "fry", "boil"):
         desk.write(f"src/{name}.py", f'"""How to {name}."""\n\n\ndef {name}_bread(heat):\n    return heat * 2\n')
     await desk.send("index_project", cwd=str(desk.work), start=True)
@@ -158,7 +158,7 @@ async def code_gathered(desk: Desk) -> None:
 
 @story()
 async def edit_in_place(desk: Desk) -> None:
-    """Lines of a file are edited by an instruction; a follow-up; an answer in words; a reply that fails."""
+    """Lines of a file are edited by an instruction, followed by a second, an answer in prose, and a failing reply."""
     target = {
         "path": str(desk.write("a.py", "import os\n\nx = 1\ny = 2\n")),
         "first": 3,
@@ -183,7 +183,7 @@ async def edit_in_place(desk: Desk) -> None:
 
 @story()
 async def command_line_purpose(desk: Desk) -> None:
-    """A chat without a window for one kind of request: its own system prompt, no tools."""
+    """A chat without a window, for one kind of request, has its own system prompt and no tools."""
     await desk.chat("close_chat")
     await desk.chat("open_chat", snapshot=desk.snapshot(), purpose="commit_message")
     desk.model(reply("fix: the thing"))
@@ -192,7 +192,7 @@ async def command_line_purpose(desk: Desk) -> None:
 
 @story()
 async def prompts(desk: Desk) -> None:
-    """Prompt files of the user and of the project: their properties, and their mentions beyond the project."""
+    """Prompt files of the user and the project are read, with their properties and mentions outside the project."""
     desk.write(
         "own/explain.md",
         "---\nname: Explain\ndescription: Explain it\nopts:\n  alias: explain\n---\n\n## user\n\nExplain #{buffer}.\n",
@@ -205,7 +205,7 @@ async def prompts(desk: Desk) -> None:
 
 @story()
 async def exported_and_priced(desk: Desk) -> None:
-    """A chat as a file to share, and its price."""
+    """A chat is exported to a file for sharing, and its price is shown."""
     usage = {"prompt_tokens": 440, "completion_tokens": 9, "total_tokens": 449}
     desk.model(reply("A heap.", usage=usage))
     await desk.say("What is a priority queue made of?")

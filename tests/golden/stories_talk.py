@@ -1,4 +1,4 @@
-"""Plain conversation: replies, cancelling, steering, retries, prompts and the rest of the request."""
+"""Plain conversation: replies, cancelling, steering, retries, prompts and the other parts of a request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def usage(prompt: int, output: int = 9) -> dict[str, int]:
 
 @story()
 async def plain_talk(desk: Desk) -> None:
-    """Two questions and answers; the provider reports the size of the second request only."""
+    """Two questions are answered; the provider reports the size of the second request only."""
     desk.model(reply("Hello. What is it about?"), reply("A heap.\n\n```python\nx = 1\n```\n", usage=usage(520)))
     await desk.say("Hi there")
     await desk.say("Which structure is a priority queue made of?")
@@ -24,7 +24,7 @@ async def plain_talk(desk: Desk) -> None:
 
 @story(tools=None, whole_tools=True)
 async def all_tools_offered(desk: Desk) -> None:
-    """Every built-in tool with its schema, and the list of tools the editor shows."""
+    """Every built-in tool is sent with its schema, and the editor gets the list of tools."""
     desk.model(reply("There are many."))
     await desk.say("Which tools do you have?")
     await desk.chat("list_tools")
@@ -33,7 +33,7 @@ async def all_tools_offered(desk: Desk) -> None:
 
 @story()
 async def reasoning_shown(desk: Desk) -> None:
-    """A model that thinks aloud before it answers, and gets its reasoning back in the next request."""
+    """The model's reasoning is shown before its answer, and sent back in the next request."""
     desk.model(reply("Four.", reasoning="Two and two. That is four."), reply("Yes."))
     await desk.say("2 + 2?")
     await desk.say("Sure?")
@@ -41,7 +41,7 @@ async def reasoning_shown(desk: Desk) -> None:
 
 @story()
 async def cancelled_in_the_middle(desk: Desk) -> None:
-    """The user stops a reply that is half there, then asks something else."""
+    """The user stops a half-finished reply, then asks something else."""
     gate = asyncio.Event()
     desk.model(reply("The beginning and the end", chunk_chars=13, gate=gate, gate_after=2), reply("Fine."))
     await desk.submit("Tell me a story")
@@ -69,7 +69,7 @@ async def steered_and_queued(desk: Desk) -> None:
 
 @story()
 async def queued_then_cancelled(desk: Desk) -> None:
-    """A message that waits goes back into the input when the user stops the turn."""
+    """A queued message returns to the input when the user stops the turn."""
     gate = asyncio.Event()
     desk.model(reply("The beginning and the end", chunk_chars=13, gate=gate, gate_after=2))
     await desk.submit("Go")
@@ -83,7 +83,7 @@ async def queued_then_cancelled(desk: Desk) -> None:
 
 @story()
 async def retried_after_overload(desk: Desk) -> None:
-    """A provider that is overloaded once is asked again after the time it named."""
+    """A request to an overloaded provider is retried after the requested time."""
     desk.model(failure(503, "overloaded", headers={"retry-after-ms": "1"}), reply("Here I am."))
     await desk.say("Are you there?")
 
@@ -119,7 +119,7 @@ async def output_limit(desk: Desk) -> None:
 
 @story(chat={"system_prompt": "You are terse."})
 async def own_system_prompt(desk: Desk) -> None:
-    """The user's system prompt in place of the built-in one."""
+    """The user's system prompt replaces the built-in one."""
     desk.model(reply("Yes."))
     await desk.say("Are you?")
     await desk.chat("show_system_prompt")
@@ -134,7 +134,7 @@ async def response_style(desk: Desk) -> None:
 
 @story()
 async def other_model_and_policy(desk: Desk) -> None:
-    """The user changes the model and the policy in the middle of a chat."""
+    """The user changes the model and the policy during a chat."""
     desk.model(reply("One."), reply("Two."), reply("Three."))
     await desk.say("First")
     await desk.chat("set_model", adapter=desk.adapter, model="other-model")
@@ -147,7 +147,7 @@ async def other_model_and_policy(desk: Desk) -> None:
 
 @story()
 async def regenerated(desk: Desk) -> None:
-    """An answer is replaced by another one, that is undone and redone."""
+    """An answer is replaced by another one, which is undone and redone."""
     desk.model(reply("One answer."), reply("Another answer."), reply("Go on."))
     await desk.say("Question")
     await desk.chat("regenerate", snapshot=desk.snapshot())
@@ -170,7 +170,7 @@ async def cleared_chat(desk: Desk) -> None:
 
 @story()
 async def drafts_titles_and_lists(desk: Desk) -> None:
-    """A draft, another title, the list of chats, a chat given back and opened again."""
+    """A chat gets a draft and another title, is listed, closed and opened again."""
     desk.model(reply("One."))
     await desk.say("First question of this chat")
     await desk.chat("save_draft", text="half a sen")
@@ -221,7 +221,7 @@ async def two_neovims(desk: Desk) -> None:
 
 @story()
 async def history_file_lost(desk: Desk) -> None:
-    """The file of all chats is deleted while a chat is open: it is rewritten, and the user sees what is lost."""
+    """The file of all chats is deleted while one is open: it is rewritten, and the user sees which chats are lost."""
     desk.model(reply("One."), reply("Two."), reply("Three."))
     await desk.say("First")
     await desk.remove_history()
@@ -231,7 +231,7 @@ async def history_file_lost(desk: Desk) -> None:
 
 @story(wire="openai_compatible")
 async def opened_with_other_settings(desk: Desk) -> None:
-    """A chat is opened in a Neovim that does not have its adapter, and whose settings have a mistake."""
+    """A chat is opened in a Neovim that lacks its adapter and whose settings contain a mistake."""
     desk.model(reply("One."), reply("Two."))
     await desk.say("First")
     await desk.chat("close_chat")

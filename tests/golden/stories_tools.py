@@ -1,4 +1,4 @@
-"""Tools: calls side by side, questions before them, changes of files, failures, commands, the user's own, MCP."""
+"""Tools: parallel calls, approvals, file changes, failures, commands, user-defined tools, MCP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = "alpha = 1\nbeta = 2\ngamma = 3\n"
 
 
 def call(name: str, id: str = "c1", **arguments: Any) -> Call:
-    """Return a call of a tool."""
+    """Return a tool call."""
     return Call(name, json.dumps(arguments), id)
 
 
@@ -28,7 +28,7 @@ def edit(old: str, new: str, id: str = "c1", path: str = "a.py") -> Call:
 
 @story(tools=("read_file", "file_search"))
 async def parallel_calls(desk: Desk) -> None:
-    """Three calls in one reply: two files and a search; the order of calls is that of results."""
+    """Three calls in one reply read two files and search; the results have the order of the calls."""
     desk.write("a.txt", "one\n")
     desk.write("b.txt", "two\n")
     calls = [call("read_file", "c1", path="a.txt"), call("read_file", "c2", path="b.txt")]
@@ -40,7 +40,7 @@ async def parallel_calls(desk: Desk) -> None:
 
 @story(tools=("read_file", "run_command"))
 async def failing_tools(desk: Desk) -> None:
-    """A file that is missing, one outside the project, invalid JSON arguments, an unknown tool."""
+    """The calls name a missing file, a file outside the project, invalid JSON arguments and an unknown tool."""
     desk.model(
         reply(calls=[call("read_file", "c1", path="missing.txt")]),
         reply(calls=[call("read_file", "c2", path="../../etc/passwd")]),
@@ -53,7 +53,7 @@ async def failing_tools(desk: Desk) -> None:
 
 @story(tools=EDITS)
 async def edit_accepted(desk: Desk) -> None:
-    """A file is changed after the user said yes, once; the change can be shown, reverted and brought back."""
+    """A file is changed after the user approves it once; the change can be shown, reverted and restored."""
     desk.write("a.py", TEXT)
     desk.model(reply("I change it.", calls=[edit("beta = 2", "beta = 22")]), reply("Done."))
     await desk.submit("Make beta 22")
@@ -70,7 +70,7 @@ async def edit_accepted(desk: Desk) -> None:
 
 @story(tools=EDITS)
 async def edit_rejected(desk: Desk) -> None:
-    """The user says no with a reason; the model reads it, the file stays."""
+    """The user rejects an edit with a reason; the model reads the reason, and the file is unchanged."""
     desk.write("a.py", TEXT)
     desk.model(reply(calls=[edit("beta = 2", "beta = 22")]), reply("Then not."))
     await desk.submit("Make beta 22")
@@ -92,7 +92,7 @@ async def edit_changed_by_the_user(desk: Desk) -> None:
 
 @story(tools=EDITS)
 async def approved_always(desk: Desk) -> None:
-    """After "always" the tool does not ask again in this chat, until the user takes it back."""
+    """After "always", the tool does not ask again in this chat until the user revokes it."""
     desk.write("a.py", TEXT)
     desk.model(
         reply(calls=[edit("beta = 2", "beta = 22")]),
@@ -125,7 +125,7 @@ async def approval_cancelled(desk: Desk) -> None:
 
 @story(tools=EDITS, yolo=True)
 async def files_made_and_deleted(desk: Desk) -> None:
-    """Without approvals a file is made; deleting still asks; an edit that does not fit fails."""
+    """Without approvals a file is created; deleting still asks; an edit that does not match fails."""
     desk.model(
         reply(calls=[call("create_file", "c1", path="new/b.py", content="b = 1\n")]),
         reply(calls=[edit("c = 1", "c = 2", "c2", "new/b.py")]),
@@ -141,7 +141,7 @@ async def files_made_and_deleted(desk: Desk) -> None:
 
 @story(tools=EDITS, yolo=True)
 async def file_open_in_the_editor(desk: Desk) -> None:
-    """Unsaved buffer text counts: the tool reads and changes it there."""
+    """Unsaved buffer text takes precedence: the tool reads and changes it there."""
     desk.write("a.py", TEXT)
     desk.open_in_editor("a.py", TEXT.replace("beta = 2", "beta = 7"), modified=True)
     desk.model(
@@ -155,7 +155,7 @@ async def file_open_in_the_editor(desk: Desk) -> None:
 
 @story(tools=("run_command",))
 async def commands(desk: Desk) -> None:
-    """A command runs after the user said yes for all with its beginning; the next one does not ask; one fails."""
+    """The user approves a command and all others with its prefix; the next one does not ask; one fails."""
     desk.model(
         reply(calls=[call("run_command", "c1", command="echo one")]),
         reply(calls=[call("run_command", "c2", command="echo two; exit 3")]),
@@ -175,7 +175,7 @@ async def commands(desk: Desk) -> None:
 
 @story(tools=("run_command",), yolo=True)
 async def command_stopped(desk: Desk) -> None:
-    """A command that runs is stopped by the user."""
+    """The user stops a running command."""
     desk.model(reply(calls=[call("run_command", "c1", command="echo begun; touch begun; sleep 60")]), reply("Stopped."))
     await desk.submit("Run something long")
     await desk.approve("once")
@@ -210,7 +210,7 @@ async def command_stopped(desk: Desk) -> None:
     },
 )
 async def own_tool(desk: Desk) -> None:
-    """One of the user's own tools runs in the editor; it answers, and it fails."""
+    """A user-defined tool runs in the editor; it answers once and fails once."""
     desk.own_tools["weather"] = lambda arguments: (
         {"text": "Rain."} if arguments["town"] == "Bergen" else {"text": "No such town.", "is_error": True}
     )
@@ -235,7 +235,7 @@ async def chosen_tools(desk: Desk) -> None:
 
 @story(tools=("read_file",), more={"tools": {"max_result_chars": 700}})
 async def long_result(desk: Desk) -> None:
-    """A result that is too long is shown to the model as head and tail, and stored whole."""
+    """An oversized result is shown to the model as head and tail, and stored completely."""
     desk.write("long.txt", "".join(f"line {number} of the file\n" for number in range(1, 61)))
     desk.model(reply(calls=[call("read_file", path="long.txt")]), reply("Sixty lines."))
     await desk.say("How long is it?")
@@ -259,7 +259,7 @@ async def long_result(desk: Desk) -> None:
     },
 )
 async def mcp_server(desk: Desk) -> None:
-    """A tool of an MCP server: it asks, it runs, it is rejected."""
+    """A tool of an MCP server asks for approval, runs, and is rejected."""
     desk.model(reply(calls=[call("odd__echo", "c1", text="hello")]), reply("It says hello."))
     await desk.submit("Say hello")
     await desk.approve("once")

@@ -1,4 +1,4 @@
-"""The same chat in each wire format: talk, reasoning, a tool call, a picture, a compaction."""
+"""The same chat in each wire format: text, reasoning, a tool call, a picture, a compaction."""
 
 from __future__ import annotations
 

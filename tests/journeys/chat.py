@@ -7,11 +7,11 @@ import re
 from tests.journeys.terminal import WAIT_S, Terminal
 
 READY = r"\d %"
-"""How full the context is: the host has answered and the chat can be used."""
+"""The fill level of the context, which is shown once the host has answered and the chat is ready."""
 BUSY = r"⋯ "
-"""The line that shows the current activity."""
+"""The beginning of the line that shows the current activity."""
 ASKED = r"needs your approval|g2 accept"
-"""The block of an approval, its first or its last line: the line that something waits comes a moment earlier."""
+"""The first or last line of an approval block; the line that announces a pending approval appears slightly earlier."""
 
 
 def open_chat(terminal: Terminal, *, new: bool = False) -> str:
@@ -21,7 +21,7 @@ def open_chat(terminal: Terminal, *, new: bool = False) -> str:
 
 
 def draft(terminal: Terminal, text: str) -> None:
-    """Type into the input, and wait until the terminal shows the end of it."""
+    """Type into the input, and wait until the terminal shows the end of the text."""
     terminal.keys("<Esc>G")
     terminal.keys("A" + text.replace("<", "<lt>").replace("\n", "<CR>"))
     terminal.wait(re.escape(text.split("\n")[-1].split(" ")[-1][-12:]))
@@ -43,7 +43,7 @@ def say(terminal: Terminal, text: str, answer: str, limit_s: float = WAIT_S) -> 
 
 
 def command(terminal: Terminal, text: str, wanted: str = "", limit_s: float = WAIT_S) -> str:
-    """Run an Ex command, wait for `wanted`, and return the screen standing still."""
+    """Run an Ex command, wait for `wanted`, and return the screen once it no longer changes."""
     terminal.keys(f"<Esc>:{text.replace('<', '<lt>')}<CR>")
     if wanted:
         terminal.wait(wanted, limit_s)
@@ -51,19 +51,19 @@ def command(terminal: Terminal, text: str, wanted: str = "", limit_s: float = WA
 
 
 def quit_all(terminal: Terminal) -> None:
-    """Leave Neovim as a user does who is in a hurry."""
+    """Leave Neovim with `:qa!`."""
     terminal.keys("<Esc>:qa!<CR>")
     terminal.wait_ended()
 
 
 def approve(terminal: Terminal, key: str = "g2") -> None:
-    """Go to the approval that waits, and answer it."""
+    """Go to the pending approval and answer it."""
     terminal.wait(ASKED)
     terminal.keys(f"<Esc>]a{key}")
 
 
 def read_through(terminal: Terminal) -> str:
-    """Page from the first line to the last and return all screens, one below the other; the cursor ends at the end."""
+    """Page from the first line to the last and return all screens in sequence; the cursor remains at the end."""
     terminal.keys("<Esc>gg")
     pages = [terminal.still()]
     for _ in range(40):

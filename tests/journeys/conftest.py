@@ -19,7 +19,7 @@ from tests.journeys.terminal import missing
 
 @pytest.fixture(autouse=True)
 def tools() -> None:
-    """Skip, or with JOURNEYS=required fail, when the machine has no terminal to drive or no Neovim."""
+    """Skip, or fail with JOURNEYS=required, if the machine has no Neovim or no terminal that can be controlled."""
     lack = missing() or ("" if find_nvim() else "no Neovim found: set NVIM_BIN, or run `make setup`")
     if lack and os.environ.get("JOURNEYS") == "required":
         pytest.fail(lack)

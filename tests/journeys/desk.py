@@ -1,7 +1,7 @@
-"""A user's desk: a clean home, a project, one or more terminals with Neovim and the plugin in them.
+"""A user's desk: a clean home, a project, and one or more terminals that run Neovim with the plugin.
 
-The plugin runs from this checkout with the real host (this Python); the model is a loopback server that speaks the real
-wire, or the offline adapter. Nothing of the machine's own set-up is seen, and everything started is ended.
+The plugin runs from this checkout with the real host (this Python); the model is a loopback server that uses the real
+wire format, or the offline adapter. The machine's own configuration is not used, and everything started is ended.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ vim.o.background = "dark"
 vim.o.swapfile = false
 vim.o.shortmess = vim.o.shortmess .. "I"
 """
-"""Lines every init file here begins with: a calm start, the same on all versions."""
+"""Lines at the start of every init file here: a quiet startup, the same on all versions."""
 
 
 class Desk:
-    """See the module's text. Use `nvim()` for a new terminal; all of them share home, data and project."""
+    """The desk described in the module docstring. Use `nvim()` for a new terminal; all share home, data and project."""
 
     def __init__(self, root: Path, stack: ExitStack) -> None:
         """Lay out home and project below `root`."""
@@ -45,11 +45,11 @@ class Desk:
         return path
 
     def read(self, name: str) -> str:
-        """Return a file of the project as it is on disk."""
+        """Return the content of a project file on disk."""
         return (self.project / name).read_text(encoding="utf-8")
 
     def stored(self, text: str) -> bool:
-        """Return whether a text (a draft, say) has reached the database, and so would survive a power cut."""
+        """Return whether a text, such as a draft, has reached the database and so would survive a power failure."""
         folder = Path(self.env["XDG_DATA_HOME"]) / "nvim" / "codecompanion"
         return any(text.encode() in path.read_bytes() for path in folder.glob("sessions.db*"))
 
@@ -67,11 +67,11 @@ class Desk:
         self.configure("http://127.0.0.1:9/v1", {**chat, **(options or {})}, before=before)
 
     def configure_with(self, lua: str) -> None:
-        """Write the init file with Lua of the story's own."""
+        """Write the init file with the given Lua code."""
         self.init_file.write_text(_head() + lua, encoding="utf-8")
 
     def configure_as_a_user(self, lua: str) -> None:
-        """Write the init file where Neovim finds it by itself; `nvim` alone starts with it (see `plain_nvim`)."""
+        """Write the init file to Neovim's default path, so that plain `nvim` reads it (see `plain_nvim`)."""
         path = Path(self.env["XDG_CONFIG_HOME"]) / "nvim" / "init.lua"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(lua, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A terminal's screen with its colours (`Terminal.screen(colours=True)`) → a PNG. Needs Pillow and a font."""
+"""Draws a terminal screen with its colours (`Terminal.screen(colours=True)`) as a PNG. Needs Pillow and a font."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _runs(line: str, pen: Pen) -> Iterator[tuple[str, Pen]]:
 
 
 def _dipped(pen: Pen, codes: Sequence[int]) -> Pen:
-    """Return the pen after these SGR codes."""
+    """Return the pen as changed by these SGR codes."""
     left = list(codes)
     switches: dict[int, dict[str, bool]] = {
         1: {"bold": True}, 3: {"italic": True}, 4: {"underline": True}, 7: {"reverse": True}, 9: {"struck": True},
@@ -76,7 +76,7 @@ def _dipped(pen: Pen, codes: Sequence[int]) -> Pen:
 
 
 def _colour(left: list[int]) -> Colour:
-    """Take the rest of a `38;2;r;g;b` or `38;5;n` off the list."""
+    """Remove the rest of a `38;2;r;g;b` or `38;5;n` code from the list, and return its colour."""
     if left.pop(0) == 2:
         red, green, blue = left[:3]
         del left[:3]
@@ -93,7 +93,7 @@ def _colour(left: list[int]) -> Colour:
 
 
 def _cells(text: str) -> Iterator[str]:
-    """Yield the cells of a text: a character with its combining characters."""
+    """Yield the cells of a text, each a character with its combining characters."""
     cell = ""
     for character in text:
         if cell and (unicodedata.combining(character) or character in "\ufe0f\u200d"):

@@ -1,4 +1,4 @@
-"""The project the stories are set in: small files with something to read, to edit and to get wrong."""
+"""The project in which the stories take place: small files to read, edit and break."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOTES = """# Berths
 
 
 def ledger(lines: int) -> str:
-    """Return a long file of numbered bookings."""
+    """Return a long file of numbered ledger entries."""
     return "".join(
         f"{number:04d} berth N{number % 7 + 1} ship Vala-{number * 37 % 1000:03d} from {number % 24:02d}:00\n"
         for number in range(1, lines + 1)
@@ -43,7 +43,7 @@ def ledger(lines: int) -> str:
 
 
 def lay_out(desk: Desk, *, lines: int = 160) -> None:
-    """Write the project."""
+    """Create the project's files."""
     desk.write("src/stack.py", STACK)
     desk.write("notes.md", NOTES)
     desk.write("AGENTS.md", "Answer briefly. Never touch the file called production.env.\n")

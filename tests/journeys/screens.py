@@ -1,7 +1,7 @@
 """Pictures of every state, from a real terminal: `make screens` writes shots/<size>-<background>/<name>.png and .txt.
 
-For looking at, not for passing: each reel drives the plugin through a few states and takes a picture of each. A state
-that cannot be reached is reported at the end, with the actual screen.
+The pictures are for viewing and are not checked: each reel drives the plugin through a few states and takes a picture
+of each. A state that cannot be reached is reported at the end, with the actual screen.
 
 `python -m tests.journeys.screens [--only WORD …] [--size 80x24 …] [--background dark …] [--out shots]`
 """
@@ -68,13 +68,13 @@ class Camera:
 
 @dataclass
 class Stage:
-    """The input of a reel."""
+    """The desk and camera that a reel uses."""
 
     desk: Desk
     camera: Camera
 
     def offline(self, options: dict[str, Any] | None = None, *, before: str = "", **opts: Any) -> None:
-        """Configure the offline adapter with these options of its own."""
+        """Configure the offline adapter with these options."""
         adapters = {"adapters": {"http": {"offline": {"opts": opts}}}} if opts else {}
         self.desk.configure_offline({**adapters, **(options or {})}, before=self._background() + before)
 
@@ -83,7 +83,7 @@ class Stage:
         self.desk.configure(url, options, before=self._background(), **more)
 
     def nvim(self, *args: str, env: dict[str, str] | None = None) -> Terminal:
-        """Start Neovim at the camera's size."""
+        """Start Neovim with the camera's screen size."""
         return self.desk.nvim(*args, size=self.camera.size, env=env)
 
     def shoot(self, terminal: Terminal, name: str, wanted: str = "", limit_s: float = WAIT_S) -> None:
@@ -107,7 +107,7 @@ def say(terminal: Terminal, text: str) -> None:
 
 
 def first_contact(stage: Stage) -> None:
-    """An empty chat beside a file, the help, a draft, the first answer, an unknown command."""
+    """Show an empty chat beside a file, the help, a draft, the first answer and an unknown command."""
     stage.offline(WINDOWS)
     terminal = stage.nvim("src/stack.py")
     terminal.wait("class Stack")
@@ -127,7 +127,7 @@ def first_contact(stage: Stage) -> None:
 
 
 def edits(stage: Stage) -> None:
-    """Tools, approvals of a command and of an edit, the diff, an edit in an open file, a revert, a rejection."""
+    """Show tools, approvals of a command and an edit, the diff, an edit in an open file, a revert and a rejection."""
     stage.offline(WINDOWS)
     terminal = stage.nvim("src/stack.py")
     terminal.wait("class Stack")
@@ -173,7 +173,7 @@ def edits(stage: Stage) -> None:
 
 
 def streaming(stage: Stage) -> None:
-    """A reply that comes slowly, a message queued meanwhile, a stop."""
+    """Show a slow reply, a message queued meanwhile, and a stop."""
     with ChatServerThread([reply(PROSE * 4, chunk_chars=20, delay_s=0.4)], key=KEY) as server:
         stage.online(server.url)
         terminal = stage.nvim()
@@ -201,7 +201,7 @@ def snapshot(stage: Stage, terminal: Terminal, name: str) -> None:
 
 
 def trouble(stage: Stage) -> None:
-    """A wrong key, a rate limit with its wait, a broken stream, a server that is not there, a dead host."""
+    """Show a wrong key, a rate limit with its wait, a broken stream, an unreachable server and a dead host."""
     script: list[Answer] = [
         failure(401, "Incorrect API key provided: sk-p****.", code="invalid_api_key"),
         failure(429, "Rate limit reached for requests", code="rate_limit_exceeded", headers={"retry-after": "8"}),
@@ -248,7 +248,7 @@ def mistakes(stage: Stage) -> None:
 
 
 def managed(stage: Stage) -> None:
-    """A small window: results cleared, a compaction under way, its card folded and open, inspector, reports."""
+    """Show a small window: cleared results, a running compaction, its card folded and open, inspector and reports."""
     opts = {"context_management": {"compaction": {"min_token_savings": 300}}}
     chat = {"adapter": "offline", "opts": opts}
     stage.offline({"interactions": {"chat": chat}}, context_window=16_000)
@@ -290,7 +290,7 @@ def managed(stage: Stage) -> None:
 
 
 def compacting(stage: Stage) -> None:
-    """A compaction whose model does not answer."""
+    """Show a compaction whose model does not answer."""
     script = [reply("Read it."), reply("Read it again."), silence()]
     with ChatServerThread(script, key=KEY) as server:
         stage.online(server.url)
@@ -312,7 +312,7 @@ def compacting(stage: Stage) -> None:
 
 
 def pickers(stage: Stage) -> None:
-    """Every choice there is."""
+    """Show every picker."""
     stage.offline(WINDOWS)
     terminal = stage.nvim("src/stack.py")
     terminal.keys(":CodeCompanionChat<CR>")
@@ -342,7 +342,7 @@ def pickers(stage: Stage) -> None:
 
 
 def layouts(stage: Stage) -> None:
-    """A float, a lower split, a vertical split with a wide word in it."""
+    """Show a float, a split below, and a vertical split that contains a wide word."""
     for name, layout in (("80-float", "float"), ("81-horizontal", "horizontal"), ("82-vertical", "vertical")):
         stage.offline({"display": {"chat": {"window": {"layout": layout}}}})
         terminal = stage.nvim("src/stack.py")
@@ -355,7 +355,7 @@ def layouts(stage: Stage) -> None:
 
 
 def gathered_code(stage: Stage) -> None:
-    """Show code for a question: its line, its list, /context, exclusion, clearing, the trace, completion."""
+    """Show code for a question: its line, its list, /context, exclusion, clearing, the trace and completion."""
     editing = {
         "interactions": {"chat": {"opts": {"context_management": {"editing": {"trigger": 2, "keep_cycles": 1}}}}}
     }
@@ -395,7 +395,7 @@ def gathered_code(stage: Stage) -> None:
 
 
 def completion(stage: Stage) -> None:
-    """Ghost text: at the end of a line, in the middle, several lines, one of two, a server that is down, the status."""
+    """Show ghost text: at a line's end, inside a line, several lines, one of two, a server that is down, the status."""
     keys = {"accept": "<C-l>", "accept_word": "<C-f>", "next": "<C-n>"}
     before = "_G.C = function() return require('codecompanion').completion_statusline() end\n"
     before += "vim.o.statusline = ' %f %m %= %{v:lua.C()} '\n"

@@ -1,9 +1,9 @@
-"""A program in a real terminal (tmux), driven by keys and read as text: the view of a user at that terminal.
+"""A program in a real terminal (tmux), controlled by keys and read as text, as a user at that terminal sees it.
 
-`Terminal` starts its own tmux server (own socket, own configuration), so that stories run side by side and nothing of
-the developer's tmux is touched. Keys go through the terminal as bytes, screens are read from the terminal's own grid
-(`capture-pane`); Neovim is never asked anything. Nothing sleeps: `wait` looks at the screen until it satisfies, and
-fails at once on an unexpected prompt (hit-enter, more).
+`Terminal` starts its own tmux server (own socket, own configuration), so that stories run in parallel and the
+developer's tmux is not touched. Keys go through the terminal as bytes, and screens are read from the terminal's own
+grid (`capture-pane`); Neovim is never queried. Nothing sleeps: `wait` polls the screen until it matches, and fails at
+once on an unexpected prompt (hit-enter, more).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OLDEST_TMUX = (3, 0)
 WAIT_S = PATIENCE_S
 _POLL_S = 0.06
 _QUIET_S = 0.25
-"""How long a screen must be unchanged, with no process at work that could change it, to count as settled."""
+"""How long the screen must be unchanged to count as settled, with no running process that could change it."""
 
 _CONFIGURATION = """
 set -g default-terminal tmux-256color
@@ -52,11 +52,11 @@ _KEYS = {
 
 
 class ScreenError(AssertionError):
-    """The screen never showed the expected text; the message contains the screen."""
+    """Raised when the screen never shows the expected text; the message contains the screen."""
 
 
 def missing() -> str:
-    """Return why this machine cannot run journeys, "" if it can."""
+    """Return why this machine cannot run journeys, or "" if it can."""
     if shutil.which("tmux") is None:
         return "tmux is not here; install it (`apt install tmux`, `brew install tmux`)"
     said = subprocess.run(["tmux", "-V"], capture_output=True, text=True, check=False).stdout
@@ -77,7 +77,7 @@ class Terminal:
         cwd: Path,
         size: tuple[int, int] = (80, 24),
     ) -> None:
-        """Prepare, not start. `size` is (columns, lines); `env` is the whole environment of the program."""
+        """Prepare without starting. `size` is (columns, lines); `env` is the whole environment of the program."""
         self.argv, self.cwd, self.size = list(argv), cwd, size
         self.env = {name: value for name, value in env.items() if name not in ("TMUX", "TMUX_PANE")}
         self.env |= {"COLORTERM": "truecolor"}
@@ -143,7 +143,7 @@ class Terminal:
     ) -> str:
         """Wait until `wanted` (a regular expression, or a predicate of the screen) matches, and return the screen.
 
-        gone: text that must not be on the screen then. prompt: a prompt of Neovim is expected.
+        gone: text that must not be on that screen. prompt: a Neovim prompt is expected.
 
         Raises:
             ScreenError: it never matched; the program ended; Neovim shows a prompt.
@@ -168,7 +168,8 @@ class Terminal:
     def still(self, limit_s: float = WAIT_S) -> str:
         """Wait until the screen no longer changes, and return it.
 
-        On a busy machine a screen also stops changing because Neovim gets no CPU time: then the wait continues.
+        On a busy machine, a screen may also be unchanged because Neovim gets no CPU time; in that case the wait
+        continues.
         """
         workers = [*self.processes(), int(self._tmux("display-message", "-p", "#{pid}")), os.getpid()]
         deadline, seen, since = time.monotonic() + limit_s, "", time.monotonic()
@@ -183,16 +184,16 @@ class Terminal:
         raise ScreenError(f"the screen did not stand still for {limit_s:g} s\n{self._framed(seen)}")
 
     def resize(self, columns: int, lines: int) -> None:
-        """Give the terminal another size while the program runs."""
+        """Change the terminal's size while the program runs."""
         self.size = (columns, lines)
         self._tmux("resize-window", "-t", "journey", "-x", str(columns), "-y", str(lines))
 
     def full_screen(self) -> bool:
-        """Say whether a program has taken the whole screen (the terminal's alternate screen), as Neovim does."""
+        """Return whether a program uses the terminal's alternate screen, as Neovim does."""
         return self._tmux("display-message", "-p", "-t", "journey", "#{alternate_on}").strip() == "1"
 
     def ended(self) -> bool:
-        """Say whether the program has ended."""
+        """Return whether the program has ended."""
         return self._tmux("display-message", "-p", "-t", "journey", "#{pane_dead}").strip() == "1"
 
     def wait_ended(self, limit_s: float = WAIT_S) -> None:
@@ -229,7 +230,7 @@ class Terminal:
 
 
 def _special(part: str) -> str:
-    """Return the bytes (hexadecimal) of a key in angle brackets, "" for text."""
+    """Return the bytes (hexadecimal) of a key in angle brackets, or "" for text."""
     if not (part.startswith("<") and part.endswith(">") and len(part) > 2):
         return ""
     name = part[1:-1]
@@ -260,7 +261,7 @@ def _family(pid: int) -> Iterable[tuple[int, str]]:
 
 
 def _works(process: int) -> bool:
-    """Say whether a thread of the process, another than this one, runs, waits for its turn or for a disk."""
+    """Return whether any thread of the process, except the calling one, is running, ready or waiting for a disk."""
     for thread in Path(f"/proc/{process}/task").glob("[0-9]*"):  # none where the system has no /proc
         with contextlib.suppress(OSError):
             state = (thread / "stat").read_text().rpartition(")")[2].split()[0]

@@ -1,4 +1,4 @@
-"""Asking about a project: the code comes along, is looked at, left out, cleared with time, and traced."""
+"""Questions about a project: the code is attached, viewed, excluded, cleared over time, and traced."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ QUESTION = "why does pop of the stack never get shorter? #{codebase}"
 
 
 def checkout(desk: Desk) -> None:
-    """Make the project a real one, with a history."""
+    """Turn the project into a Git repository with a commit."""
     lay_out(desk)
     for argv in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
         subprocess.run(["git", *argv], cwd=desk.project, env=desk.env, check=True)
 
 
 def test_a_question_about_a_checkout_gets_its_code(desk: Desk) -> None:
-    """One line below the question; its pieces and their reasons one key away; a restart changes nothing."""
+    """A line below the question announces the code, a key shows pieces and reasons, and a restart changes nothing."""
     checkout(desk)
     with ChatServerThread(default=lambda received: reply("It reads and does not remove."), key=KEY) as server:
         desk.configure(server.url, {"interactions": {"chat": {"opts": {"context_management": {"editing": {

@@ -1,4 +1,4 @@
-"""`git commit` opens Neovim, the message is written there, and git takes it: with the diff shown, and a template."""
+"""`git commit` opens Neovim, and Git accepts the message written there; the diff is shown, and a template works."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Writing code with suggestions at the cursor: ghost text, partial acceptance, a server that goes down and recovers.
 
-The model is a server on the loopback that speaks Ollama's bytes and refuses what Ollama refuses.
+The model is a loopback server that sends Ollama's bytes and refuses the requests that Ollama refuses.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ METHOD = "peek(self):\n        return self.items[-1]\n\n    def clear(self):\n  
 
 @pytest.fixture
 def server() -> Iterator[FillServerThread]:
-    """Return a server without texts: it answers in order with those it is given, then with nothing."""
+    """Return a server without suggestions: it returns those it is given in order, then none."""
     with FillServerThread() as thread:
         yield thread
 
 
 def configure(desk: Desk, url: str, **options: Any) -> None:
-    """Switch completion on, from the server at `url`."""
+    """Enable completion from the server at `url`."""
     completion = {"enabled": True, "url": url, "debounce": 60, "keymaps": KEYS, **options}
     desk.configure_offline({"completion": completion}, before="vim.o.statusline = '%f %m %= [%{v:lua.C()}]'\n" + LINE)
 
@@ -40,7 +40,7 @@ LINE = "_G.C = function() return require('codecompanion').completion_statusline(
 
 @pytest.fixture
 def terminal(desk: Desk, server: FillServerThread) -> Terminal:
-    """Return a terminal with src/stack.py, the cursor on its last line."""
+    """Return a terminal showing src/stack.py, with the cursor on the last line."""
     lay_out(desk)
     configure(desk, server.address)
     terminal = desk.nvim("src/stack.py", size=(80, 32))
@@ -50,7 +50,7 @@ def terminal(desk: Desk, server: FillServerThread) -> Terminal:
 
 
 def test_an_afternoon_of_writing_works(desk: Desk, terminal: Terminal, server: FillServerThread) -> None:
-    """Shown, accepted in parts, typed along, undone, repeated, written: the file has the expected text."""
+    """Suggestions are shown, accepted in parts, typed over, undone and repeated, and the saved file is as expected."""
     server.script.append(METHOD)
     terminal.keys("o<CR>    def ")
     screen = terminal.wait(r"def peek\(self\):\n        return self.items\[-1\]\n\n    def clear\(self\):")
@@ -86,7 +86,10 @@ def test_an_afternoon_of_writing_works(desk: Desk, terminal: Terminal, server: F
 
 
 def test_an_unreachable_server_is_used_once_it_recovers(desk: Desk, server: FillServerThread) -> None:
-    """Typing works as without it; then one sentence appears, the status has the details, and suggestions follow."""
+    """Typing is unaffected.
+
+    One sentence appears, the status has the details, and suggestions arrive after the recovery.
+    """
     lay_out(desk)
     configure(desk, "http://127.0.0.1:9")
     terminal = desk.nvim("src/stack.py")
@@ -114,7 +117,7 @@ def test_an_unreachable_server_is_used_once_it_recovers(desk: Desk, server: Fill
 def test_a_paste_of_ten_thousand_lines_and_a_secret_file_are_handled(
     desk: Desk, terminal: Terminal, server: FillServerThread
 ) -> None:
-    """Nothing is asked while text pours in, and never for `.env`."""
+    """Nothing is requested while text pours in, nor ever for `.env`."""
     terminal.keys("o")
     terminal.paste("".join(f"row = {number}\n" for number in range(10_000)))
     terminal.wait(r"row = 9999")

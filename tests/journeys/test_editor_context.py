@@ -1,4 +1,4 @@
-"""Open files count: a message includes the buffer and the diagnostics, and later ones only the changes."""
+"""Messages that include open files: the buffer and the diagnostics first, and later only the changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 
 def test_a_question_about_the_open_file_includes_it(desk: Desk) -> None:
-    """Typed, completed, sent, looked at with K, and asked again."""
+    """The mention is typed, completed, sent, viewed with K, and used again."""
     lay_out(desk)
     with ChatServerThread(default=lambda received: reply("It reads and does not remove."), key=KEY) as server:
         desk.configure(server.url)

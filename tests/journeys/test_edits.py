@@ -23,7 +23,7 @@ PUSH = 'replace "self.items.append(item)" with "self.items += [item]" in src/sta
 
 @pytest.fixture
 def desk_at_work(desk: Desk) -> Desk:
-    """Return a desk with the project and the offline adapter, the chat beside the file."""
+    """Return a desk with the project and the offline adapter, configured to open the chat beside the file."""
     lay_out(desk)
     desk.configure_offline({"display": {"chat": {"window": {"layout": "vertical", "position": "right"}}}})
     return desk
@@ -31,7 +31,7 @@ def desk_at_work(desk: Desk) -> Desk:
 
 @pytest.fixture
 def terminal(desk_at_work: Desk) -> Terminal:
-    """Return a terminal with src/stack.py at the left and a chat at the right, the cursor in the chat."""
+    """Return a terminal with src/stack.py on the left and a chat on the right, with the cursor in the chat."""
     terminal = desk_at_work.nvim("src/stack.py", size=(120, 36))
     terminal.wait("class Stack")
     command(terminal, "CodeCompanionChat", READY)
@@ -67,7 +67,7 @@ def to_chat(terminal: Terminal) -> None:
 
 
 def test_an_edit_is_visible_at_once_and_the_cursor_stays(terminal: Terminal, desk_at_work: Desk) -> None:
-    """Saved file: window, buffer and disk agree, nothing is left unsaved, `u` takes all of it back in one step."""
+    """Window, buffer and disk of a saved file agree, nothing is left unsaved, and `u` undoes all of it in one step."""
     screen = edit(terminal, POP)
     assert "return self.items.pop()" in code(screen)
     assert "[+]" not in status(terminal)
@@ -120,7 +120,7 @@ def test_files_written_by_a_command_are_reloaded(terminal: Terminal, desk_at_wor
 
 
 def test_one_key_reverts_a_change_and_one_command_the_turn(terminal: Terminal, desk_at_work: Desk) -> None:
-    """`gX` on the line of a change, `:CodeCompanionRevert` for the turn; the user's later text stays."""
+    """`gX` on the line of a change and `:CodeCompanionRevert` for the turn keep the user's later text."""
     edit(terminal, POP)
     to_code(terminal)
     terminal.keys("Go# written since<Esc>:w<CR>")
@@ -166,7 +166,7 @@ def test_the_diff_is_the_real_thing_and_rejecting_changes_nothing(terminal: Term
 
 
 def test_a_motion_with_a_count_never_runs_anything(terminal: Terminal, desk_at_work: Desk) -> None:
-    """`12k`, `3j`, `gg1G` and friends while a command waits for approval: it keeps waiting (lesson 55)."""
+    """After `12k`, `3j`, `gg1G` and similar keys, a command that waits for approval keeps waiting (lesson 55)."""
     send(terminal, "run touch danger")
     terminal.wait(ASKED)
     for keys in ("12k", "3j", "gg", "2G", "4w", "1", "<Esc>", "G"):

@@ -1,4 +1,4 @@
-"""Lines are changed in place: select, instruct, review, decide, undo; and a host dies in between (3)."""
+"""Inline edits: select, instruct, review, decide, undo, with a host that dies in between (3)."""
 
 from __future__ import annotations
 

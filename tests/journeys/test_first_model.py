@@ -1,4 +1,4 @@
-"""Newcomers without a key, with Copilot, with a ChatGPT plan: from `:CodeCompanion` to the first answer."""
+"""New users without a key, with Copilot, and with a ChatGPT plan: from `:CodeCompanion` to the first answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def nobody() -> str:
 
 
 def test_ollama_is_found_and_answers(desk: Desk) -> None:
-    """One command, one key: the list shows the running server, and the chat uses it."""
+    """With one command and one key, the list shows the running server and the chat uses it."""
     with ChatServerThread(key="", models=("qwen3:14b",)) as ollama:
         desk.configure_with(SETUP % "")
         terminal = desk.nvim(env={"OLLAMA_HOST": f"127.0.0.1:{ollama.port}"})
@@ -64,7 +64,7 @@ def test_copilot_is_set_up_with_a_code(desk: Desk) -> None:
 
 
 def test_chatgpt_is_set_up_in_the_browser(desk: Desk, tmp_path: Path) -> None:
-    """The system's own command opens the browser, which redirects back; the chat continues; `/cost` names the plan."""
+    """The system's command opens the browser, which redirects back; the chat continues, and `/cost` names the plan."""
     opener = tmp_path / "bin" / "xdg-open"
     opener.parent.mkdir()
     run = f'{sys.executable} -m tests.providers.chatgpt.browser "$1"'

@@ -33,7 +33,7 @@ def recording(turns: int) -> str:
 
 
 def assert_whole(terminal: Terminal) -> str:
-    """The terminal shows what Neovim drew: a full redraw changes nothing, status and input are at the lower edge."""
+    """Assert that a full redraw changes nothing, and that status and input are at the bottom; return the screen."""
     screen = terminal.still()
     terminal.keys("<C-l>")
     assert terminal.still() == screen

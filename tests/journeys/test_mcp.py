@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 
 def test_a_projects_server_is_used(desk: Desk) -> None:
-    """The line → its page → trusted → a call with approval → its result → the page → quit; no process is left."""
+    """From the notice through trust, an approved call, its result and the page to the exit; no process remains."""
     record, own_pid = (
         desk.project.parent / "record",
         desk.project.parent / "pid",

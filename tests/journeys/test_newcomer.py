@@ -1,7 +1,7 @@
-"""The first hour: from a git address by the real lazy.nvim into an empty home, a restart, a chat, help (story a).
+"""The first hour: installation from a Git URL by the real lazy.nvim in an empty home, restart, chat, help (story a).
 
 Needs a clone of folke/lazy.nvim: `$LAZY_NVIM`, or /work/.mirror. The package index is replaced by a fake uv whose
-"environment" is the Python that runs the tests; the real one is driven in tests/external/test_real_environment.py.
+"environment" is the Python that runs the tests; the real one is tested in tests/external/test_real_environment.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 @pytest.fixture
 def origin(tmp_path: Path) -> Origin:
-    """Return the address to install from."""
+    """Return the repository to install from."""
     return Origin(tmp_path)
 
 
@@ -34,7 +34,7 @@ def hello(terminal: Terminal) -> str:
 
 
 def test_a_newcomer_installs_restarts_chats_and_reads_the_help(desk: Desk, origin: Origin, tmp_path: Path) -> None:
-    """Nothing to press on the way, no error on the screen, every command there after the restart."""
+    """No keypress is needed on the way, no error is shown, and every command exists after the restart."""
     lazy = clone_of("LAZY_NVIM", "folke+lazy.nvim", tmp_path / "lazy.nvim")
     desk.configure_as_a_user(
         PLAIN + f"vim.opt.runtimepath:prepend([[{lazy}]])\n"
@@ -75,7 +75,7 @@ def test_a_newcomer_installs_restarts_chats_and_reads_the_help(desk: Desk, origi
 
 
 def test_the_chat_shows_that_its_environment_is_being_created(desk: Desk, tmp_path: Path) -> None:
-    """On a slow connection: the chat is open, shows the progress, takes a message, and answers it when ready."""
+    """On a slow connection, the chat opens, shows the progress, accepts a message, and answers it when ready."""
     gate = tmp_path / "gate"
     desk.configure_with("require('codecompanion').setup({ display = { chat = { window = { layout = 'buffer' } } } })\n")
     terminal = desk.nvim(env=fake_uv(tmp_path, gate=gate))

@@ -1,4 +1,4 @@
-"""An evening of making it one's own: a command, a tool in Lua, a group, and the list of tools, in a terminal."""
+"""An evening of customisation: a command, a tool in Lua, a tool group, and the list of tools, in a terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ end
 
 
 def test_a_users_own_tool_group_and_command_work(desk: Desk) -> None:
-    """Approved, run, read by the model; chosen, counted, switched; attached: like built-in tools."""
+    """The tool is approved, run and read by the model.
+
+    It is chosen, counted, switched and attached like a built-in tool.
+    """
     lay_out(desk)
     call = Call("count_lines", '{"path": "src/stack.py"}', id="a")
     answers = [reply(calls=[call]), reply("It is short."), reply("Plants first.")]

@@ -1,6 +1,6 @@
-"""A morning with prompts: the palette over a selection, a prompt of the project, and the message of the commit.
+"""A morning with prompts: the palette over a selection, a project prompt, and the commit message.
 
-In a real terminal, as a user does it; the model is a loopback server that records its requests.
+Run in a real terminal, as a user would; the model is a loopback server that records its requests.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def said(server: ChatServerThread) -> str:
 
 
 def test_a_prompt_leads_from_the_palette_to_the_commit(desk: Desk) -> None:
-    """Explain a selection, use the project's prompt, write the commit's message."""
+    """The user explains a selection, uses the project's prompt, and writes the commit message."""
     desk.write("src/stack.py", "class Stack:\n    def pop(self):\n        return self.items[-1]\n")
     desk.write(".codecompanion/prompts/style.md", PROMPT)
     git(desk, "init", "-q")

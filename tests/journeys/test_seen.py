@@ -1,4 +1,4 @@
-"""A chat's requests are charted, and the chat is shared: `/cost` and `:CodeCompanion export` in a real terminal."""
+"""Charting and sharing a chat: `/cost` and `:CodeCompanion export` in a real terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 @pytest.mark.parametrize("size", [(40, 30), (120, 40)])
 def test_a_chat_is_drawn_and_exported(desk: Desk, size: tuple[int, int]) -> None:
-    """Read a few files, look at the chart, close it, export the chat, and find it in the project, without the home."""
+    """After reading some files, the chart is shown and closed.
+
+    The exported chat is in the project, without the home path.
+    """
     lay_out(desk)
     desk.configure_offline()
     terminal = desk.nvim("notes.md", size=size)

@@ -1,4 +1,4 @@
-"""A week with two chats: tabs, session files, `:e`, `:bd`, and the power cut (story c, 2)."""
+"""A week with two chats: tabs, session files, `:e`, `:bd`, and a power failure (story c, 2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def desk_at_work(desk: Desk) -> Desk:
 
 
 def two_chats(terminal: Terminal) -> None:
-    """Leave two tabs: in the first a chat about the notes, in the second one about the stack, with a draft in it."""
+    """Create two tabs: one chat about the notes, and one about the stack with a draft."""
     open_chat(terminal)
     say(terminal, "read notes.md", r"`read_file` notes\.md")
     command(terminal, "tabnew")
@@ -43,7 +43,7 @@ def assert_second(screen: str) -> None:
 
 
 def test_a_session_file_restores_both_chats_after_a_power_cut(desk_at_work: Desk) -> None:
-    """`:mksession`, kill -9 of Neovim and its host, `nvim -S`: same tabs, same chats, the draft too."""
+    """After `:mksession`, kill -9 of Neovim and its host, and `nvim -S`, the tabs, chats and draft are restored."""
     terminal = desk_at_work.nvim()
     two_chats(terminal)
     command(terminal, "mksession! week.vim")
@@ -62,7 +62,7 @@ def test_a_session_file_restores_both_chats_after_a_power_cut(desk_at_work: Desk
 
 
 def test_reloading_and_closing_the_buffer_keeps_the_chat(desk_at_work: Desk) -> None:
-    """`:e`, `:e!`, `:bd` and back: transcript and draft survive, and the chat continues."""
+    """After `:e`, `:e!`, and `:bd` with a return, transcript and draft are intact, and the chat continues."""
     terminal = desk_at_work.nvim("notes.md")
     open_chat(terminal)
     say(terminal, "read src/stack.py", r"`read_file` src/stack\.py")
@@ -83,7 +83,7 @@ def test_reloading_and_closing_the_buffer_keeps_the_chat(desk_at_work: Desk) -> 
 
 
 def test_the_host_dies_and_the_chat_continues(desk_at_work: Desk) -> None:
-    """kill -9 of the host: one sentence, nothing lost, the next message starts it again."""
+    """After kill -9 of the host, one sentence is shown, nothing is lost, and the next message restarts it."""
     terminal = desk_at_work.nvim()
     open_chat(terminal)
     say(terminal, "read notes.md", r"`read_file` notes\.md")

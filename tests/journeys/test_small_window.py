@@ -1,8 +1,8 @@
 """An hour in a 16k window under each of the six policies, with file edits in between (story e).
 
-Invariants under every policy: every question is answered, the meter never passes 100 %, the chat shows where
-something was removed, the newest question and answer are on the screen, the edits are on disk, and after a power cut
-the resumed chat is identical.
+Invariants under every policy: every question is answered, the meter never exceeds 100 %, the chat shows where something
+was removed, the newest question and answer are visible, the edits are on disk, and after a power failure the resumed
+chat is identical.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ REMOVED = r"✂|compacted|Summary · |summarised|handed on|Context state"
 
 
 def percent(screen: str) -> int:
-    """Return how full the context is, as the screen says."""
+    """Return the fill level of the context as shown on the screen."""
     found = re.findall(r"· ~?(\d+) %", screen)
     assert found, f"no meter\n{screen}"
     return int(found[-1])
 
 
 def ask(terminal: Terminal, number: int) -> str:
-    """Read a file, and every third time change another one; return the screen after the turn."""
+    """Ask to read two files, or every third time to change one; return the screen after the turn."""
     if number % 3 == 2:
         send(terminal, f'replace "highest" with "top_{number}" in src/stack_{number}.py')
         approve(terminal)

@@ -24,18 +24,21 @@ REPORTS = [
     ("gp", r"Preview"),
     ("gs", r"You are CodeCompanion"),
 ]
-"""Keys that open something to read, and its expected text."""
+"""Keys that open a report or another page, and the expected text."""
 
 
 def assert_no_trace(screen: str) -> None:
-    """Nothing of Lua or of Python is on the screen."""
+    """Assert that no Lua or Python traceback is on the screen."""
     for trace in ("traceback", "Error executing", "Keyboard interrupt", "E5108", "Could not show"):
         assert trace not in screen, screen
 
 
 @pytest.mark.parametrize("layout", ["buffer", "float", "vertical"])
 def test_reports_open_in_normal_mode_and_return_to_the_chat(desk: Desk, layout: str) -> None:
-    """Also when they are asked for while typing; they are on top, `q` closes them, and the draft is where it was."""
+    """This applies even if a report is requested while typing.
+
+    It is on top, `q` closes it, and the draft is unchanged.
+    """
     lay_out(desk)
     desk.configure_offline({"display": {"chat": {"window": {"layout": layout}}}})
     terminal = desk.nvim("src/stack.py")
@@ -80,7 +83,7 @@ PICKERS = {
     ],
 )
 def test_a_picker_can_be_left_with_ctrl_c_and_without_a_choice(desk: Desk, name: str) -> None:
-    """No traceback, the chat as it was, and it can still be talked to."""
+    """There is no traceback, the chat is unchanged, and it can still be used."""
     keys, title = PICKERS[name]
     lay_out(desk)
     desk.configure_offline()
@@ -101,7 +104,7 @@ def test_a_picker_can_be_left_with_ctrl_c_and_without_a_choice(desk: Desk, name:
 
 
 def test_ctrl_c_leaves_insert_mode_and_loses_nothing(desk: Desk) -> None:
-    """In the input, while a reply streams, and in normal mode: the chat stays where it is."""
+    """In the input, during a reply and in normal mode, the chat keeps its place."""
     lay_out(desk)
     script: list[Answer] = [reply("The ebb and flow of it. " * 40, chunk_chars=12, delay_s=0.1)]
     with ChatServerThread(script, key=KEY) as server:
@@ -123,7 +126,7 @@ def test_ctrl_c_leaves_insert_mode_and_loses_nothing(desk: Desk) -> None:
 
 
 def test_errors_of_the_provider_are_one_sentence_each(desk: Desk) -> None:
-    """No network, a wrong key, a rate limit with its wait, a cut stream, a server that says nothing: never a prompt."""
+    """No network, a wrong key, a rate limit, a broken stream or a silent server causes one sentence and no prompt."""
     script: list[Answer] = [
         failure(401, "Incorrect API key provided: sk-p****.", code="invalid_api_key"),
         failure(429, "Rate limit reached for requests", code="rate_limit_exceeded", headers={"retry-after": "30"}),

@@ -1,7 +1,7 @@
-"""Open files count: a question from the command line with lines of a file, and a live file (1).
+"""Open files in the context: a command-line question with lines of a file, and a live file (1).
 
-A chat is opened by a question, the user continues typing in the file without writing it, another program writes it, a
-file is dropped onto the terminal, Neovim is killed and restarted. The model's input is compared after each step.
+A chat is opened by a question, the user continues typing in the file without saving it, another program writes it, a
+file is dropped onto the terminal, and Neovim is killed and restarted. The model's input is compared after each step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TEXT = "".join(f"line {number} of the notes\n" for number in range(1, 31))
 
 @pytest.fixture
 def server() -> Iterator[ChatServerThread]:
-    """Return a server that answers everything alike."""
+    """Return a server that gives the same answer to every request."""
     with ChatServerThread(default=lambda received: reply("I see."), key=KEY) as running:
         yield running
 

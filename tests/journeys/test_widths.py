@@ -1,7 +1,7 @@
 """40, 80 and 110 columns, resized while running, a float and a split, dark and light (story d, 2).
 
-Invariants at every width: the header, the meter and the input are whole words on the screen, virtual text is neither
-clipped nor drawn over text, and a full redraw (`<C-l>`) changes nothing.
+Invariants at every width: the header, the meter and the input are shown as whole words, virtual text is neither cut off
+nor drawn over text, and a full redraw (`<C-l>`) changes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def layout(name: str) -> dict[str, object]:
 
 
 def assert_calm(terminal: Terminal) -> str:
-    """Check the properties of any width; return the screen."""
+    """Check the properties required at any width; return the screen."""
     screen = terminal.still()
     terminal.keys("<C-l>")
     assert terminal.still() == screen
@@ -39,7 +39,7 @@ def assert_calm(terminal: Terminal) -> str:
 @pytest.mark.parametrize("background", ["dark", "light"])
 @pytest.mark.parametrize("size", WIDTHS, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_a_chat_is_readable_at_every_width(desk: Desk, size: tuple[int, int], background: str) -> None:
-    """One tool round in a full window, then through all the widths and back."""
+    """After one tool round in a full window, all widths are tried in both directions."""
     lay_out(desk)
     desk.configure_offline(layout("buffer"), before=f"vim.o.background = '{background}'\n")
     terminal = desk.nvim(size=size)
@@ -57,7 +57,10 @@ def test_a_chat_is_readable_at_every_width(desk: Desk, size: tuple[int, int], ba
 @pytest.mark.parametrize("name", ["vertical", "horizontal", "float"])
 @pytest.mark.parametrize("size", WIDTHS, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_a_window_beside_a_file_is_readable(desk: Desk, size: tuple[int, int], name: str) -> None:
-    """Below about 100 columns a chat is not half of a small screen: its lines are at least 36 cells wide, or all."""
+    """Below about 100 columns a chat takes more than half of the screen.
+
+    Its lines are at least 60 cells wide, or nearly as wide as the screen.
+    """
     lay_out(desk)
     desk.configure_offline(layout(name))
     terminal = desk.nvim("src/stack.py", size=size)

@@ -1,1 +1,1 @@
-"""The plugin against llama.cpp's own server with a small model, on this machine."""
+"""Tests of the plugin against llama.cpp's own server with a small model, on this machine."""

@@ -1,6 +1,6 @@
-"""Fixtures: llama.cpp's server with SmolLM2 below .cache/local-model, put there by `make test-local-model`.
+"""Fixtures: llama.cpp's server with SmolLM2 below .cache/local-model, installed by `make test-local-model`.
 
-`make test` runs these tests where both are already, and skips them with a sentence elsewhere.
+`make test` runs these tests if both are installed, and skips them with a message otherwise.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def llama(tmp_path: Path) -> Iterator[LlamaServer]:
 
 @pytest.fixture
 def litellm(llama: LlamaServer, tmp_path: Path) -> Iterator[LiteLLMProxy]:
-    """Return LiteLLM's proxy before a running server with a window of 4,096 tokens."""
+    """Return LiteLLM's proxy in front of a running server with a window of 4,096 tokens."""
     program = REPO / ".cache" / "peers" / "litellm" / "bin" / "litellm"
     if not program.exists():
         pytest.skip("LiteLLM is not in .cache/peers: run make test-peers")

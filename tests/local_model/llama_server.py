@@ -1,6 +1,6 @@
-"""llama.cpp's `llama-server` as a child process: started with a window, asked what it did, killed, started again.
+"""llama.cpp's `llama-server` as a child process: started with a given window, inspected, killed and restarted.
 
-Its own documentation: tools/server/README.md in the repository of llama.cpp (`/metrics`, `/props`, `/health`).
+Its own documentation: tools/server/README.md in the llama.cpp repository (`/metrics`, `/props`, `/health`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ THREADS = 2
 
 
 class LlamaServer:
-    """A server at one port, which keeps the port when it is started again. `url` without `/v1`."""
+    """A server that keeps its port when restarted. `url` is without `/v1`."""
 
     def __init__(self, program: Path, model: Path, folder: Path) -> None:
-        """Start nothing yet; `folder` gets the log."""
+        """Prepare the server without starting it; its log is written to `folder`."""
         self.program, self.model = program, model
         self.log = folder / "llama-server.log"
         self.port = _free_port()
@@ -31,7 +31,7 @@ class LlamaServer:
         self.process: ServerProcess | None = None
 
     def start(self, window: int, *flags: str, wait: bool = True) -> LlamaServer:
-        """Start it with a window in tokens and one slot; `wait` until it can answer."""
+        """Start the server with one slot and a window in tokens; `wait` until it can answer."""
         self.stop()
         where = ["--host", "127.0.0.1", "--port", str(self.port), "--threads", str(THREADS)]
         what = [] if "--models-dir" in flags else ["--model", str(self.model)]
@@ -44,28 +44,28 @@ class LlamaServer:
         return self
 
     def stop(self) -> None:
-        """Kill it, as a crash would."""
+        """Kill the server, as a crash would."""
         if self.process is not None:
             self.process.stop()
             self.process = None
 
     def metrics(self) -> dict[str, float]:
-        """Return its counters by name, without the prefix."""
+        """Return the server's counters by name, without the prefix."""
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as answer:  # noqa: S310 (always http://127.0.0.1)
             return {name: float(value) for name, value in _METRIC.findall(answer.read().decode())}
 
     def tokens_read(self) -> int:
-        """Return the number of processed prompt tokens, without those from its cache."""
+        """Return the number of processed prompt tokens, without cached ones."""
         return round(self.metrics()["prompt_tokens_total"])
 
     def window(self) -> int:
-        """Return the window that it reports."""
+        """Return the window reported by the server."""
         told: Any = call(f"{self.url}/props")
         return int(told["default_generation_settings"]["n_ctx"])
 
 
 def _wait_until_free(port: int) -> None:
-    """Wait until the port can be listened on: connections of the server before are still being closed."""
+    """Wait until the port is free: connections of the previous server are still being closed."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         with socket.socket() as probe:

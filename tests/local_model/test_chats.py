@@ -41,13 +41,13 @@ def answered(chat: RealChat) -> bool:
 
 
 def compactions(chat: RealChat) -> int:
-    """Return how many times a summary took the place of messages."""
+    """Return how many times a summary replaced messages."""
     payloads = [event.payload for event in chat.log()]
     return sum(isinstance(one, ViewChanged) and one.kind == "compacted" for one in payloads)
 
 
 def wait_for_window(chat: RealChat, tokens: int) -> None:
-    """Wait until the meter of the chat counts with this window."""
+    """Wait until the chat's meter uses this window."""
     chat.nvim.wait_lua("return vim.b.codecompanion_chat.meter.window == ...", tokens)
 
 
@@ -115,7 +115,7 @@ def test_a_stopped_reply_leaves_a_usable_chat(llama, nvim_factory, tmp_path):
 
 
 def test_a_server_killed_in_the_middle_costs_one_sentence(llama, nvim_factory, tmp_path):
-    """Removed messages are not sent again automatically (section 2)."""
+    """A message that the server received is not sent again automatically (section 2)."""
     llama.start(4096)
     with Tap(llama.url) as tap:
         chat = chat_with(llama, nvim_factory, tmp_path, url=tap.url)
@@ -174,7 +174,7 @@ def test_a_message_sent_while_a_reply_streams_waits_in_the_queue(llama, nvim_fac
 
 
 def test_compact_writes_a_summary_that_the_next_request_has(llama, nvim_factory, tmp_path):
-    """Written by the model or from the log: the user's words survive either way."""
+    """The user's words are kept whether the model or code writes the summary."""
     llama.start(4096)
     with Tap(llama.url) as tap:
         chat = chat_with(llama, nvim_factory, tmp_path, url=tap.url)

@@ -1,4 +1,4 @@
-"""Completion and embeddings with a real llama.cpp server, whose model can do neither unless it is started for it."""
+"""Completion and embeddings with a real llama.cpp server, whose model supports neither unless started for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUIET_S = 1.0
 
 @pytest.fixture
 def tap(llama) -> Iterator[Tap]:
-    """Return a recording proxy before a running server."""
+    """Return a recording proxy in front of a running server."""
     llama.start(2048)
     with Tap(llama.url) as before:
         yield before
@@ -51,7 +51,7 @@ def test_a_model_without_fim_tokens_is_asked_once_and_named(tap, nvim_factory):
 
 
 def test_embeddings_that_are_not_served_are_reported_with_the_remedy(tap, nvim_factory):
-    """Both lines of the check-up fit their words: the remedy is not cut."""
+    """Neither line of the health report cuts off the remedy."""
     ghost = editor(nvim_factory, context={"embedding": {"url": f"{tap.url}/v1", "model": "smollm2"}})
     ghost.nvim.command("checkhealth codecompanion")
     text = " ".join(" ".join(ghost.nvim.lines()).split())

@@ -1,8 +1,8 @@
 """An MCP server with selectable misbehaviour: over stdio, or with `--http PORT` over HTTP.
 
-It implements the protocol of 2025-11-25 with the standard library, because the SDK would not let it misbehave.
-With `text` it sends the content of the file `TEXT` wherever a server can send text.
-`RECORD` in its environment names a file that gets every message it was sent, and the ids of processes it started.
+It implements the protocol of 2025-11-25 with the standard library, because the SDK would not let it misbehave. With
+`text` it sends the content of the file `TEXT` wherever a server can send text. `RECORD` in its environment names a file
+that records every message it received and the ids of processes it started.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ def tool(name: str, description: str = "", schema: Any = None, **more: Any) -> d
 
 
 def says() -> str:
-    """Return the text that is said everywhere."""
+    """Return the text that is sent everywhere."""
     with open(os.environ["TEXT"], encoding="utf-8", newline="") as file:
         return file.read()
 
 
 def talkative_tools() -> list[dict[str, Any]]:
-    """Return tools whose every word is the text."""
+    """Return tools that consist of the text wherever possible."""
     text = says()
     field = {"type": "string", "title": text, "description": text, "enum": [text, "plain"], "default": text}
     schema = {"type": "object", "title": text, "description": text, "properties": {"text": field, text: field}}
@@ -88,7 +88,7 @@ def talkative_tools() -> list[dict[str, Any]]:
 
 
 def talk() -> None:
-    """Send the text unrequested: logs, progress, standard error."""
+    """Send the text unrequested: as logs, progress and standard error."""
     text = says()
     for level in ("info", "emergency"):
         say({"method": "notifications/message", "params": {"level": level, "logger": text, "data": text}})
@@ -212,7 +212,7 @@ def call(name: str, arguments: dict[str, Any], request: Any, request_meta: Any =
 
 
 def talkative_answer(method: str) -> dict[str, Any]:
-    """Return resources and prompts whose every word is the text."""
+    """Return resources and prompts that consist of the text wherever possible."""
     text = says()
     about = {"title": text, "description": text}
     if method == "resources/list":
@@ -229,7 +229,7 @@ def talkative_answer(method: str) -> dict[str, Any]:
 
 
 def answer(message: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the result of a request, None when it gets none."""
+    """Return the result of a request, or None if it gets none."""
     method, params = message["method"], message.get("params") or {}
     if method == "initialize":
         if "hang" in WAYS:

@@ -47,7 +47,7 @@ class Listener:
 
 
 def spec(*ways: str, **more: Any) -> ServerSpec:
-    """Return how the hostile server is started to behave in these ways."""
+    """Return a specification that starts the hostile server with these misbehaviours."""
     more = {"start_timeout_s": PATIENCE_S, "timeout_s": PATIENCE_S, **more}
     return ServerSpec(name="hostile", command=(sys.executable, str(HOSTILE), *ways), **more)
 
@@ -62,7 +62,7 @@ def connection(one: ServerSpec, listener: Listener, record: Path | None = None, 
 async def connected(
     *ways: str, listener: Listener | None = None, record: Path | None = None, **more: Any
 ) -> AsyncIterator[Connection]:
-    """Give an open connection to the hostile server over stdio; the process has ended afterwards."""
+    """Yield an open connection to the hostile server over stdio, whose process ends afterwards."""
     one = connection(spec(*ways, **more), listener or Listener(), record)
     await one.open()
     try:
@@ -75,7 +75,7 @@ async def connected(
 async def over_http(
     *ways: str, record: Path | None = None, headers: Any = None, **more: Any
 ) -> AsyncIterator[Connection]:
-    """Give a connection to the hostile server over HTTP, not open yet."""
+    """Yield an unopened connection to the hostile server over HTTP."""
     env = {**os.environ, **({"RECORD": str(record)} if record else {})}
     server = await asyncio.create_subprocess_exec(
         sys.executable, str(HOSTILE), "--http", *ways, stdout=asyncio.subprocess.PIPE, env=env
@@ -95,12 +95,12 @@ async def over_http(
 
 
 def recorded(path: Path) -> list[dict[str, Any]]:
-    """Return the server's records."""
+    """Return the messages and process ids recorded by the server."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 async def until(is_so: Callable[[], bool], what: str) -> None:
-    """Wait for something to be so."""
+    """Wait until the condition is true."""
     deadline = asyncio.get_running_loop().time() + PATIENCE_S
     while not is_so():
         assert asyncio.get_running_loop().time() < deadline, f"there was never {what}"
@@ -108,7 +108,7 @@ async def until(is_so: Callable[[], bool], what: str) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether the process runs; one that has ended and was not waited for does not."""
+    """Return whether the process is running; an unreaped zombie is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):  # the latter: it ended between opening and reading

@@ -1,4 +1,4 @@
-"""An MCP server made with the official SDK, of the protocol of 2026: tools, a resource, a prompt."""
+"""An MCP server built with the official SDK for the 2026 protocol: tools, a resource and a prompt."""
 
 from __future__ import annotations
 

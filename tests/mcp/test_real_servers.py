@@ -1,7 +1,7 @@
-"""Third-party MCP servers of both generations of the protocol: everything, filesystem, git, time.
+"""Third-party MCP servers for both generations of the protocol: everything, filesystem, git, time.
 
-`make test-mcp` installs them and runs these tests (MCP=required: a missing one is a failure). In `make test` they run
-where they are installed already, and are skipped with a sentence elsewhere.
+`make test-mcp` installs them and runs these tests (MCP=required: a missing server is a failure). `make test` runs them
+where they are installed, and skips them with a message otherwise.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NPM, PYPI = CACHE / "npm" / "node_modules" / ".bin", CACHE / "pypi" / "bin"
 
 
 class Willing(Listener):
-    """Grants every request."""
+    """A listener that grants every request."""
 
     def __init__(self, root: str = "") -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Willing(Listener):
 
 @contextlib.asynccontextmanager
 async def running(program: Path, *arguments: str, listener: Listener | None = None) -> AsyncIterator[Connection]:
-    """Give a connection to an installed server."""
+    """Yield a connection to an installed server."""
     if not program.exists():
         sentence = f"{program.name} is not installed: run make test-mcp"
         pytest.fail(sentence, pytrace=False) if os.environ.get("MCP") == "required" else pytest.skip(sentence)

@@ -1,4 +1,4 @@
-"""Adapters of a configuration, read from a real Neovim and decoded like in the host."""
+"""Adapters of a configuration, read from a real Neovim and decoded as in the host."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ return vim.json.encode({ settings = config.for_host(), adapters = adapters.entri
 
 
 class Adapters:
-    """The adapters of a configuration: `entry(name)` as the host receives it, `said` every reported mistake."""
+    """The adapters of a configuration: `entry(name)` as the host receives it, and `said` with the reported mistakes."""
 
     def __init__(self, nvim: Nvim, http: str) -> None:
         self.nvim = nvim
@@ -42,12 +42,12 @@ class Adapters:
         self.told, self.mistakes = with_adapters(request, environ)
 
     def entry(self, name: str) -> AdapterSettings:
-        """Return the entry, decoded like in the registry."""
+        """Return the entry, decoded as in the registry."""
         return msgspec.convert(settings.load(self.told).adapters[name], AdapterSettings, strict=False)
 
     @property
     def said(self) -> str:
-        """Return the output of `:CodeCompanion problems`, "" if there is none."""
+        """Return the output of `:CodeCompanion problems`, or "" if there is none."""
         self.nvim.lua("config.take_from_host(...)", self.mistakes)
         self.nvim.settle()
         if not self.mistakes and not self.nvim.lua("return #said > 0"):

@@ -1,4 +1,4 @@
-"""Approvals in the tests of the chat buffer: asking, and going to the block with the user's keys."""
+"""Approvals in the tests of the chat buffer: requesting one, and going to its block with the user's keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.wire import events
 def ask(
     chat: ChatDriver, call_id: str = "c9", body: str = "rm -rf build\nmake", filetype: str = "sh", **more: Any
 ) -> None:
-    """Let a tool call ask for permission."""
+    """Start a tool call that requests approval."""
     given = {"name": "run_command", "title": "rm"} | more
     chat.push(
         events.ToolStarted(call_id=call_id, name=given["name"], title="run_command rm"),
@@ -20,5 +20,5 @@ def ask(
 
 
 def answered(chat: ChatDriver) -> list[tuple[str, str]]:
-    """Return the answers so far: call id and decision."""
+    """Return the answers so far as (call id, decision)."""
     return [(request["call_id"], request["decision"]) for request in chat.sent("approve")]

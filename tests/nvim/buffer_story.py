@@ -1,4 +1,4 @@
-"""A random history of one chat, drawn as it happens: the real session in this process, real drawing in a Neovim.
+"""A random history of one chat, drawn as it happens: the real session in this process, drawn in a real Neovim.
 
 The session's events go to Lua as on the wire; Lua's requests to the host go to the session. `Story.check` compares
 the lines that the buffer shows as live with the contents of the next request.
@@ -57,9 +57,9 @@ from tests.patience import PATIENCE_S
 from tests.unit.session.fakes import submit
 
 ALONG = (GATHERED_TAG, UPDATE_TAG, EDITOR_TAG)
-"""Tags of attachments of a question: before it in the request, below it on the screen."""
+"""Tags of a question's attachments, which precede it in the request and follow it on the screen."""
 TAKEN_OUT = ("since removed from context", "some has since been removed from context")
-"""The words of a message that names removed content; the buffer shows the removal in the message's line."""
+"""Phrases in a message that names removed content; the buffer shows the removal in the message's line."""
 STEPS_LUA = Path(__file__).with_name("buffer_story.lua").read_text(encoding="utf-8")
 
 
@@ -67,7 +67,7 @@ class Story:
     """One chat, its user and its host."""
 
     def __init__(self, nvim: Nvim, root: Path, seed: int) -> None:
-        """Take a Neovim prepared by `prepare`."""
+        """Use a Neovim prepared by `prepare`."""
         self.nvim, self.root, self.seed = nvim, root, seed
         for left_over in root.glob("live*.txt"):
             left_over.unlink()
@@ -97,7 +97,7 @@ class Story:
     # ---- between Lua and the session
 
     def exchange(self) -> None:
-        """Draw the session's events and carry out Lua's requests until neither side has any left."""
+        """Draw the session's events and execute Lua's requests until neither side has any left."""
         while True:
             events, self.bench.events = self.bench.events, list[Event]()
             sent = ""
@@ -139,7 +139,7 @@ class Story:
         return self.random.choice(self.view).id if self.view else ""
 
     async def _idle(self) -> None:
-        """Wait until control is back with the user; answer questions on the way (compaction is paused, say)."""
+        """Wait until control is back with the user, answering questions on the way."""
         desk = self.session.desk
         while True:
             await self.bench.until(lambda: bool(desk.questions) or self.bench.is_idle(self.session))
@@ -164,7 +164,7 @@ class Story:
         await self._idle()
 
     def mention(self) -> None:
-        """Mention items of the editor; occasionally a missing one, so the message returns unsent."""
+        """Mention editor items, occasionally a missing one, so that the message returns unsent."""
         self.said += 1
         items = tuple(any_item(self.root, self.random) for _ in range(self.random.randint(1, 3)))
         words = " ".join(item.written for item in items)
@@ -321,7 +321,7 @@ class Story:
         return {"said": said, "cards": cards, "context": context, "cleared": cleared, "lost": lost}
 
     def _is_live(self, message: Message) -> bool:
-        """Return whether an attachment is live: it then stays in the block once summarised."""
+        """Return whether an attachment is live, and therefore stays in the block after it was summarised."""
         known = self.session.log.files.get(message.path or "")
         return known is not None and known.item == message.id and known.live
 

@@ -1,4 +1,4 @@
-"""The real host with one bug: a message can request an exception that contains the adapter's key.
+"""The real host with one bug: a message can provoke an exception that contains the adapter's key.
 
 Started by tests through `python.host_prog` instead of Python; `BUGGY_FILE` names the file with the key.
 """
@@ -15,7 +15,7 @@ send = exchange.stream_reply
 
 
 async def stream_or_break(adapter, request, *arguments, **options):
-    """Stream the reply, except for a message that requests the bug."""
+    """Stream the reply, except for a message that provokes the bug."""
     if request.messages[-1].text.startswith("provoke a bug"):
         headers = {"authorization": "Bearer " + Path(os.environ["BUGGY_FILE"]).read_text()}
         raise TypeError(f"a bug with {headers} in it")

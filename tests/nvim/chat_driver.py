@@ -1,4 +1,4 @@
-"""Drives a chat buffer in a real Neovim against the fake host, with events of the wire's own types."""
+"""Drives a chat buffer in a real Neovim with the fake host, using the wire's event types."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ package.preload["codecompanion.host"] = function() return dofile({lua_string(str
 
 
 class ChatDriver:
-    """One chat: pushes typed events, reads the requests, shows the buffer."""
+    """One chat: pushes typed events, reads the requests, and returns the buffer."""
 
     def __init__(self, nvim: Nvim) -> None:
-        """Take a Neovim whose init began with `INIT`."""
+        """Use a Neovim whose init began with `INIT`."""
         self.nvim = nvim
         self.id = ""
 
@@ -43,7 +43,7 @@ class ChatDriver:
         return self.id
 
     def opened(self, **fields: Any) -> None:
-        """Let the host answer that the chat is open."""
+        """Make the host report that the chat is open."""
         given = {"title": "", "adapter": "openai", "model": "gpt-4o", "window": 128000, "policy": "codecompanion"}
         self.push(events.ChatOpened(chat=self.id, **(given | fields)))
 
@@ -91,7 +91,7 @@ class ChatDriver:
         )
 
     def text(self) -> str:
-        """Return the lines of the chat buffer."""
+        """Return the text of the chat buffer."""
         lines = self.nvim.lua(
             "return vim.api.nvim_buf_get_lines(require('codecompanion.chat').last_chat().bufnr, 0, -1, false)"
         )
@@ -129,7 +129,7 @@ class ChatDriver:
             self.push(events.ReplyFinished(message_id=message_id, stop="stop"), events.TurnFinished(reason="done"))
 
     def record_autocmds(self) -> None:
-        """Collect User autocmds in `vim.g.fired` as `[pattern, data]`."""
+        """Record User autocmds in `_G.fired` as `[pattern, data]`."""
         self.nvim.lua(
             """_G.fired = {}
                vim.api.nvim_create_autocmd('User', { pattern = 'CodeCompanion*', callback = function(args)

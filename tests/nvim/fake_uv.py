@@ -29,9 +29,9 @@ esac
 
 
 def fake_uv(root: Path, *, gate: Path | None = None, fails: str = "") -> dict[str, str]:
-    """Return environment variables that make the fake the uv.
+    """Return environment variables that put the fake uv on the PATH.
 
-    With `gate` it waits after resolving until that file exists; `fails` is its output before it then fails.
+    With `gate` it waits after resolving until that file exists; `fails` is its output before it fails.
     """
     folder = root / "bin"
     folder.mkdir(exist_ok=True)
@@ -46,6 +46,6 @@ def fake_uv(root: Path, *, gate: Path | None = None, fails: str = "") -> dict[st
 
 
 def calls(root: Path) -> list[str]:
-    """Return the calls of uv: process id and arguments."""
+    """Return the recorded uv calls, each with process id and arguments."""
     log = root / "uv.log"
     return log.read_text().splitlines() if log.exists() else []

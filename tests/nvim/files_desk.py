@@ -18,7 +18,7 @@ def tool(name: str, **arguments: Any) -> Any:
 
 
 def edit_call(path: str, old: str, new: str, call_id: str = "c1") -> Call:
-    """Return the call of an edit, one of several in a reply if numbered."""
+    """Return an edit call; `call_id` distinguishes several in one reply."""
     return Call("insert_edit", json.dumps({"path": path, "old_text": old, "new_text": new}), call_id)
 
 
@@ -55,7 +55,7 @@ class Desk:
         self.nvim.lua("vim.api.nvim_set_current_tabpage(...)", tab)
 
     def say_and_approve(self, text: str) -> None:
-        """Send with the chat in front, and approve the one call that asks."""
+        """Send a message with the chat in front, and approve the one call that asks."""
         self.chat.send(text)
         self.chat.wait_state("awaiting_approval")
         self.chat.approve()

@@ -1,4 +1,4 @@
-"""Configurations of codecompanion.nvim users, written after its documentation: versions 15, 17 and 19.
+"""Configurations of codecompanion.nvim users, based on its documentation for versions 15, 17 and 19.
 
 Written for these tests; `NOTHING` lists the keys without a meaning here, `TAKEN` the resulting settings.
 """

@@ -1,4 +1,4 @@
-"""Drives completion at the cursor in a real Neovim against the fake host: requests, answers and ghost text."""
+"""Drives completion at the cursor in a real Neovim with the fake host: requests, answers and ghost text."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ OPTIONS = {"enabled": True, "debounce": 50, "adaptive": False}
 
 
 class Ghost:
-    """One Neovim with completion on; `suggest` sets the answers, or `hold` lets the test give them one by one."""
+    """A Neovim with completion on; `suggest` sets the answers, or `hold` lets the test give them one by one."""
 
     def __init__(self, nvim: Nvim) -> None:
-        """Take a Neovim whose init begins with that of `start`."""
+        """Use a Neovim whose init begins with that of `start`."""
         self.nvim = nvim
 
     def suggest(self, *texts: str, **fields: Any) -> None:
@@ -52,13 +52,13 @@ class Ghost:
         return list(self.nvim.lua("return require('codecompanion.host').sent(...)", verb))
 
     def wait_asked(self, number: int) -> dict[str, Any]:
-        """Wait until the host has received that many requests; return the last one."""
+        """Wait until the host has received `number` requests; return the last one."""
         self.nvim.wait_for(lambda: len(self.asked()) >= number, f"question {number}")
         assert len(self.asked()) == number
         return self.asked()[-1]
 
     def pause(self) -> None:
-        """Wait for the end of a typing pause and its effects: for a timer that is due after it."""
+        """Wait for the end of a typing pause and its effects, by a timer that is due after it."""
         self.nvim.lua("_G.paused = false; vim.defer_fn(function() _G.paused = true end, ...)", OPTIONS["debounce"] + 10)
         self.nvim.wait_lua("return _G.paused")
 
@@ -68,7 +68,7 @@ class Ghost:
         return str(self.nvim.lua("return require('codecompanion.inline.completion_status').sentences()[1]"))
 
     def shown(self) -> str:
-        """Return the displayed suggestion, "" if there is none."""
+        """Return the displayed suggestion, or "" if there is none."""
         text: str = self.nvim.lua(
             """
             local ns, found = vim.api.nvim_create_namespace("codecompanion.ghost"), {}

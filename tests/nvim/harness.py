@@ -26,25 +26,26 @@ from grid import Grid
 from tests.patience import PATIENCE_S
 
 NO_PROVIDER = "vim.g.loaded_python3_provider = 0\n"
-"""For init files of tests that are not about it: the first Python file that is shown would start three Pythons to find
-out whether the provider works, 0.8 s of CPU."""
+"""For init files of unrelated tests: the first Python file shown would start three Pythons to check whether the
+provider works, 0.8 s of CPU.
+"""
 NO_READING = """
 vim.api.nvim_create_autocmd("FileType", { pattern = "codecompanion", once = true, callback = function()
   require("codecompanion.chat.question.next_question").UNREAD_MS = 0
 end })
 """
-"""For init files: an approval is answered at once. Tests about the time it takes to read one set it themselves."""
+"""For init files: approvals can be answered at once. Tests about the minimum reading time set it themselves."""
 REPO = Path(__file__).resolve().parents[2]
 LOGINS = ("COPILOT_GITHUB_TOKEN", "CODESPACES", "GITHUB_TOKEN")
 NOBODY = "127.0.0.1:9"
 """An address at which no server listens (the port of the discard service, which is never running)."""
 TIMEOUT_S = PATIENCE_S
 LEAVE_S = 20.0
-"""After this long Neovim will not exit on its own: it may be waiting at a prompt."""
+"""Time after which Neovim is assumed not to exit on its own, for example because it waits at a prompt."""
 
 
 class NvimError(AssertionError):
-    """A request failed inside Neovim, timed out, or Neovim ended; the text carries the screen."""
+    """Raised when a request fails inside Neovim or times out, or Neovim ends; the message contains the screen."""
 
 
 def find_nvim() -> str | None:
@@ -211,7 +212,10 @@ class Nvim:
             return self.grid.text()
 
     def _await_drawing(self) -> None:
-        """Let Neovim run its main loop, which draws before it takes the next request; not while it waits."""
+        """Let Neovim run its main loop, which draws before it takes the next request.
+
+        Return at once if it is at a prompt.
+        """
         if not self._ended and not self.blocked():
             for _ in range(2):
                 self.request("nvim_eval", "0")
@@ -229,7 +233,7 @@ class Nvim:
             return self.grid.attributes(row, column)
 
     def messages(self) -> str:
-        """Return the output of `:messages`, without empty lines at its ends: 0.10 keeps an emptied command line."""
+        """Return the `:messages` output without empty lines around it, which 0.10 adds for a cleared command line."""
         return str(self.request("nvim_exec2", "messages", {"output": True})["output"]).strip("\n")
 
     def blocked(self) -> bool:
@@ -348,7 +352,7 @@ def clean_env(root: Path, overrides: dict[str, str]) -> dict[str, str]:
 
 
 def wait_until(predicate: Callable[[], object], what: str = "") -> None:
-    """Wait for something outside Neovim."""
+    """Wait until a condition outside Neovim is true."""
     deadline = time.monotonic() + PATIENCE_S
     while not predicate():
         assert time.monotonic() < deadline, f"waited {PATIENCE_S} s for {what or predicate}"

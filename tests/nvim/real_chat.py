@@ -28,8 +28,8 @@ def init_lua(
 ) -> str:
     """Return an init file whose chats use the server at `url`; `options` override it key by key.
 
-    The host is forked (see `tests/forked_python.py`) unless `python` is given. Each message of the chat is one
-    message of the request, as tests read them; `tests/nvim/test_turns_in_a_row.py` joins them.
+    The host is forked (see `tests/forked_python.py`) unless `python` is given. Each message of the chat is a separate
+    message in the request, as the tests expect; `tests/nvim/test_turns_in_a_row.py` covers the merging of messages.
     """
     apart = {"alternate_roles": False} if extends == "openai_compatible" else {}
     # The window is set below, and the server is not asked which one it is, so that tests can count its requests.
@@ -67,7 +67,7 @@ class RealChat:
     """One chat as seen by its user."""
 
     def __init__(self, nvim: Nvim, root: Path) -> None:
-        """Take a Neovim whose init is `init_lua`."""
+        """Use a Neovim whose init is `init_lua`."""
         self.nvim, self.root = nvim, root
 
     def open(self) -> None:

@@ -1,8 +1,8 @@
 """A recorded chat with tools, split into turns: the user's messages, the model's replies, the tool results.
 
-The tools of a recording are another agent's, and their effects cannot be repeated. So each call becomes a
-`run_command` whose command carries the recorded arguments and prints the recorded result: our tool round runs
-unchanged, with texts of the recorded sizes. Ids are new, because recordings repeat them.
+The tools in a recording are another agent's, and their effects cannot be repeated. So each call becomes a `run_command`
+whose command contains the recorded arguments and prints the recorded result: our tool round runs unchanged, with texts
+of the recorded sizes. Ids are new, because recordings repeat them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 
 REPO = Path(__file__).resolve().parents[2]
 DEMO = REPO / "tools" / "demo" / "demo_session.jsonl"
-"""314 messages, part of the package."""
+"""A recording of 314 messages, part of the package."""
 PI = REPO.parent / "shared" / "data" / "transcripts" / "pi" / "before-compaction.jsonl"
-"""975 messages of one long session with Claude; up to 185,000 tokens at once."""
+"""A recording of one long session with Claude: 975 messages, up to 185,000 tokens at once."""
 
 SCRIPT = '#!/bin/sh\ncat "results/$1.txt"\n[ ! -e "results/$1.failed" ]\n'
 MAX_ARGUMENT_CHARS = 100_000
-"""The kernel takes 128 KB as one argument of a program."""
+"""Below the kernel's limit of 128 KB for one program argument."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class RecordedTurn:
 
 @dataclass(frozen=True)
 class RecordedSession:
-    """A recording; `rules` is the text of its rule file, or one of our own."""
+    """A recording; `rules` is the text of its rule file, or of our own."""
 
     turns: tuple[RecordedTurn, ...]
     rules: str
@@ -101,7 +101,7 @@ RULES = "# Rules of the project\n\n" + "".join(
 
 
 def read_recording(path: Path, *, messages: int | None = None) -> RecordedSession:
-    """Return the session in a transcript file, or in its first messages."""
+    """Return the session in a transcript file, or only its first messages."""
     with path.open(encoding="utf-8") as lines:
         read = [json.loads(line) for line in lines][:messages]
     return RecordedSession(tuple(_turns(read)), RULES)
@@ -137,7 +137,7 @@ def _replies(messages: Sequence[dict[str, Any]], numbers: Iterator[int]) -> Iter
 
 
 def _as_text(arguments: str) -> str:
-    """Return the arguments in a form with the same length in our call: not as JSON within JSON."""
+    """Return the arguments in a form that keeps its length in our call, unlike JSON within JSON."""
     try:
         values = json.loads(arguments)
     except ValueError:

@@ -18,11 +18,14 @@ from session_player import Seen
 
 EDIT_AT, COMPACT_AT, KEPT_CYCLES = 0.65, 0.85, 3
 DOUBT = 0.01
-"""Triggers compare with the best guess, which lies within this share of the server's count."""
+"""Triggers use the best estimate, which deviates from the server's count by at most this fraction."""
 
 
 def check_replay(replay: Replay, *, compacts: bool = True) -> dict[str, dict[str, float]]:
-    """Check all promises; return the meter's errors in per cent. `compacts`: editing alone cannot hold the session."""
+    """Check all promises; return the meter's errors in per cent.
+
+    `compacts`: editing alone is not enough for the session.
+    """
     requests, log = replay.requests(), replay.chat.log()
     check_requests_are_valid(replay)
     check_rules_are_untouched(replay)
@@ -68,7 +71,7 @@ def check_no_word_is_lost(replay: Replay, log: Sequence[LogEvent]) -> None:
 
 
 def _between(replay: Replay, earlier: Seen, later: Seen) -> Sequence[Seen]:
-    """Return the requests from one up to another (exclusive): those whose reader could have seen the removed text."""
+    """Return the requests from `earlier` up to `later` (exclusive), which could have contained the removed text."""
     all_seen = replay.player.seen
     places = {id(seen): place for place, seen in enumerate(all_seen)}
     return all_seen[places[id(earlier)] : places[id(later)]]
@@ -77,7 +80,8 @@ def _between(replay: Replay, earlier: Seen, later: Seen) -> Sequence[Seen]:
 def check_edits(replay: Replay, requests: Sequence[Asked]) -> None:
     """Check that editing happens at 65 % and not before, and that the server counts the savings (R-501, R-508).
 
-    There may be two before a request: old results, then those of the running turn; the request is the final result.
+    There may be two edits before a request: old results, then those of the running turn; the request shows the final
+    result.
     """
     edit_at, done = EDIT_AT * replay.window, 0
     for asked in requests:
@@ -113,9 +117,9 @@ def check_nothing_was_left_to_clear(replay: Replay, requests: Sequence[Asked], l
 
 
 def check_compactions(replay: Replay, requests: Sequence[Asked]) -> int:
-    """Check that the right side compacts at 85 %, and the next request is much smaller by the server's count.
+    """Check that the right side compacts at 85 %, and that the next request is much smaller by the server's count.
 
-    Returns the number of compactions.
+    Return the number of compactions.
     """
     compact_at, done, ours = COMPACT_AT * replay.window, 0, 0
     for asked in requests:
@@ -138,8 +142,8 @@ def check_compactions(replay: Replay, requests: Sequence[Asked]) -> int:
 def check_meter(requests: Sequence[Asked]) -> dict[str, dict[str, float]]:
     """Return the meter's error in per cent of the server's later count.
 
-    before: right before each request but the first, which has no report yet. after: right after each reply, where
-    the next request only added to it. compacted: before the first request after a compaction.
+    before: right before each request except the first, which has no report yet. after: right after each reply, if the
+    next request only added to it. compacted: before the first request after a compaction.
     """
     after, compacted = list[float](), list[float]()
     for one, following in pairwise(requests):

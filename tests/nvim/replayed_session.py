@@ -1,8 +1,8 @@
 """A recorded session replayed by keys in a real Neovim: the driver, and the observations of both sides.
 
-`Replay` types the user's messages in order and waits for the end of each turn. The editor's side is the list of
-events as received by Lua (`trace`), the provider's side the server's counts (`session_player.Seen`); `requests` joins
-the two, request by request.
+`Replay` types the user's messages in order and waits for the end of each turn. The editor's side is the list of events
+received by Lua (`trace`), the provider's side the server's counts (`session_player.Seen`); `requests` joins the two,
+request by request.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ end)
 class Asked:
     """One request for a reply. `before`: the events since the last reply; `during`: from its start to its end.
 
-    meter: as shown by the editor before it. meter_after: right after the reply, before any tool ran; None if the
-    reply never ended.
+    meter: as shown by the editor before the request. meter_after: right after the reply, before any tool ran; None if
+    the reply never ended.
     """
 
     number: int
@@ -125,7 +125,7 @@ class Replay:
         self._stack.close()
 
     def options(self) -> dict[str, Any]:
-        """Return the configuration besides the adapter's address."""
+        """Return the configuration besides the adapter's URL."""
         model = {"context_window": self.window, "max_output_tokens": MAX_OUTPUT}
         chat = {
             "tools": {"opts": {"yolo": True, "max_result_chars": 60_000}, "run_command": _UNASKED},
@@ -142,7 +142,7 @@ class Replay:
         }
 
     def play(self, *, kill_host_at: int = -1, kill_editor_at: int = -1) -> None:
-        """Play all turns; the given turn kills the host during it, or the editor before it."""
+        """Play all turns; the host is killed during turn `kill_host_at`, the editor before turn `kill_editor_at`."""
         for number, turn in enumerate(self.session.turns):
             if number == kill_editor_at:
                 self.kill_editor()

@@ -1,8 +1,8 @@
 """The model's side of a replayed session, in the wire format of each adapter, on its strict server.
 
-The servers judge every request like their provider; this supplies the answers (the recorded replies, with our own
-reasoning, and summaries on request) and keeps a small record of each request instead of its megabytes: the
-server's own count, its new part, and whether it contains the rules and the user's words.
+The servers judge every request as their provider would; this module supplies the answers (the recorded replies, with
+our own reasoning, and summaries on request) and keeps a small record of each request instead of its megabytes: the
+server's own count, the new part of the request, and whether it contains the rules and the user's words.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ Texts = Sequence[tuple[str, str]]
 class Seen:
     """The server's record of one request.
 
-    tokens: its own count of the prompt. tail_tokens: of the text after the last reply. compacts: the server
-    compacts before it answers. missing: numbers of the user messages that it does not contain word for word.
+    tokens: its own count of the prompt. tail_tokens: its count of the text after the last reply. compacts: the server
+    compacts before it answers. missing: numbers of the user messages that the request does not contain verbatim.
     """
 
     purpose: Literal["chat", "summary", "compaction"]
@@ -62,12 +62,12 @@ class Seen:
 
 @dataclass
 class Player:
-    """Answers requests with the replies of the current turn. `typed` is the user's text so far."""
+    """Answers requests with the replies of the current turn. `typed` lists the user's messages so far."""
 
     typed: list[str] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     hangs: bool = False
-    """The next reply begins and never ends."""
+    """Whether the next reply begins and never ends."""
     _left: list[RecordedReply] = field(default_factory=list)
     _replies: int = 0
 
@@ -77,7 +77,7 @@ class Player:
         self._left = list(turn.replies)
 
     def next_reply(self) -> tuple[RecordedReply, str]:
-        """Return the next reply and its reasoning, "" for none; a farewell if the recording has no more."""
+        """Return the next reply and its reasoning ("" for none), or a farewell if the recording has no more replies."""
         reasons = self._replies % 3 == 0
         self._replies += 1
         reply = self._left.pop(0) if self._left else RecordedReply("That is as far as it went.")
@@ -121,12 +121,13 @@ class Player:
 
 
 CLAUDE_RATIO, CLAUDE_MARKS = 1.10, 0.225
-"""Claude's tokens per OpenAI token and per punctuation mark: least squares over the reports of recorded sessions."""
+"""Claude's tokens per OpenAI token and per punctuation mark: a least-squares fit to the reports of recorded sessions.
+"""
 _MARK = re.compile(r"[!-/:-@\[-`{-~]")
 
 
 def claude_tokens(text: str) -> int:
-    """Return about the count of Claude's tokenizer for a text: the fake's own bytes / 3.6 is not a tokenizer at all."""
+    """Return an estimate of Claude's token count for a text; the fake's own bytes / 3.6 is too inaccurate."""
     return round(CLAUDE_RATIO * count(text) + CLAUDE_MARKS * len(_MARK.findall(text)))
 
 

@@ -64,7 +64,7 @@ def make_bench(root: Path, chance: random.Random, policy: str) -> Bench:
 
 
 def any_item(root: Path, chance: random.Random) -> EditorItem:
-    """Return an editor item that a message mentions; occasionally a missing one."""
+    """Return an editor item for a message to mention; occasionally a missing one."""
     name = f"live{chance.randrange(3)}.txt"
     shown = EditorText("x = 1\n" * chance.choice((1, 20, 2_000)), path=str(root / "b.py"), first=1, whole=True)
     other = EditorText("y\n" * 9, path=str(root / "c.py"))

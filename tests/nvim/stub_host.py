@@ -1,7 +1,7 @@
 """A host with a stub runtime: started by tests through `python.host_prog` instead of Python.
 
-`hello` works; every other verb reports its request, and `save_draft` carries commands in its text: the effects of real
-requests without the real engine. The process, the bridge and the loop are the real ones.
+`hello` works; every other verb reports its request, and `save_draft` carries commands in its text, which have the
+effects of real requests without the real engine. The process, the bridge and the loop are the real ones.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from codecompanion.wire import events, requests
 
 
 class StubRuntime:
-    """Answers without any effect."""
+    """A runtime that answers requests without any effect."""
 
     def __init__(self, emit):
         """Keep `emit`."""

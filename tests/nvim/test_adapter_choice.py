@@ -32,19 +32,19 @@ def openai() -> Iterator[ChatServer]:
 
 @pytest.fixture
 def ollama() -> Iterator[ChatServer]:
-    """Return an Ollama whose first models cannot chat, or run elsewhere."""
+    """Return a fake Ollama whose first models cannot chat, or run elsewhere."""
     with ChatServerThread(key="", models=("nomic-embed-text", "gpt-oss:120b-cloud", "qwen3:14b")) as server:
         yield server
 
 
 def address(server: ChatServer) -> str:
-    """Return the address of a server without a path."""
+    """Return the URL of a server without a path."""
     return f"http://127.0.0.1:{server.port}"
 
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim]) -> Start:
-    """Return a starter of Neovims without a configured chat adapter."""
+    """Return a function that starts a Neovim without a configured chat adapter."""
 
     def start(http: dict[str, Any] | None = None, *, interactions: dict[str, Any] | None = None, **more: Any) -> Nvim:
         with socket.socket() as probe:
@@ -68,7 +68,7 @@ def start(nvim_factory: Callable[..., Nvim]) -> Start:
 
 
 def at(server: ChatServer) -> dict[str, Any]:
-    """Return the entry that points OpenAI to a server."""
+    """Return adapter settings that point OpenAI to a server."""
     return {"extend": {"openai": {"env": {"url": address(server)}}}}
 
 
@@ -90,7 +90,7 @@ def wait_adapter(nvim: Nvim, expected: str) -> None:
 
 
 def test_a_key_in_the_environment_is_used_and_the_empty_chat_shows_it(start: Start, openai, tmp_path: Path) -> None:
-    """Before anything is sent: the adapter, the model, the reason, and the key that changes it."""
+    """Before anything is sent, the chat shows the adapter, the model, the reason, and the key that changes it."""
     nvim = start(at(openai), env={"OPENAI_API_KEY": KEY})
     chat = open_chat(nvim, tmp_path)
     nvim.wait_screen(r"openai · gpt-4\.1 chosen: \$OPENAI_API_KEY is set · ga changes it")
@@ -122,7 +122,7 @@ def test_a_chat_that_begins_with_a_question_shows_the_choice_in_the_chat(start: 
     ],
 )
 def test_the_configured_order_decides(start: Start, openai, ollama, tmp_path: Path, order: Any, expected: str) -> None:
-    """Neither a key nor a local server is preferred silently; a name without its key is skipped."""
+    """Neither a key nor a local server takes precedence silently; an adapter without its key is skipped."""
     http = {**at(openai), **({"opts": {"order": order}} if order else {})}
     nvim = start(http, env={"OPENAI_API_KEY": KEY, "OLLAMA_HOST": f"127.0.0.1:{ollama.port}"})
     open_chat(nvim, tmp_path)
@@ -186,7 +186,7 @@ def test_a_resumed_chat_keeps_its_adapter(start: Start, openai, ollama, tmp_path
 
 
 def test_edits_command_lines_and_commit_messages_use_it_and_report_it_once(start: Start, tmp_path: Path) -> None:
-    """On the command line: no chat shows it."""
+    """The choice is shown on the command line, because no chat shows it."""
     answers = [reply("```lua\nlocal y = 1\n```"), reply("nohlsearch")]
     with ChatServerThread(answers, key=KEY, models=("gpt-4.1",)) as openai:
         nvim = start(at(openai), env={"OPENAI_API_KEY": KEY})
@@ -249,7 +249,7 @@ def test_a_mistyped_name_in_the_order_is_reported_and_skipped(start: Start, open
 
 
 def test_health_shows_the_adapter_that_would_be_chosen_and_why(start: Start, openai) -> None:
-    """Also if there is none."""
+    """The report also covers the case that there is none."""
     nvim = start(at(openai), env={"OPENAI_API_KEY": KEY})
     nvim.command("checkhealth codecompanion")
     report = "\n".join(nvim.lines())

@@ -172,7 +172,7 @@ def test_options_are_converted_to_the_units_of_the_settings(child: Nvim) -> None
 
 
 def test_the_offline_adapter_has_its_own_options(child: Nvim) -> None:
-    """It is for a recorded session in a small window."""
+    """The options configure a recorded session in a small window."""
     adapters = Adapters(
         child,
         '{ offline = { opts = { playback = "/x.jsonl", delay_ms = 5, chunk_chars = 7, context_window = 9000 } } }',

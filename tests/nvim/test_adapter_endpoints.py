@@ -189,7 +189,7 @@ def test_the_address_of_a_gateway_may_include_its_version(child: Nvim, entry: st
 
 
 def test_an_entry_written_for_codecompanion_keeps_working(child: Nvim) -> None:
-    """R-503: the shapes of its own documentation."""
+    """R-503: the forms in its own documentation are accepted."""
     adapters = Adapters(
         child,
         """{
@@ -226,20 +226,20 @@ def test_an_entry_written_for_codecompanion_keeps_working(child: Nvim) -> None:
     ],
 )
 def test_reasoning_is_requested_in_the_models_own_form(child: Nvim, schema: str, thinking: Any) -> None:
-    """Models that have a budget get one; the others decide on their own."""
+    """Models with a thinking budget get one; the others decide on their own."""
     adapters = Adapters(child, f"{{ anthropic = {{ schema = {{ {schema} }} }} }}")
     assert adapters.said == ""
     assert adapters.entry("anthropic").parameters.get("thinking") == thinking
 
 
 def test_azure_is_addressed_by_its_resource_with_the_key_in_its_own_header(ready: Adapters) -> None:
-    """The v1 API: no `api-version`, the deployment is the model."""
+    """In the v1 API there is no `api-version`, and the deployment is the model."""
     azure = ready.entry("azure_openai")
     assert (azure.base_url, azure.key_header) == ("https://mine.openai.azure.com/openai/v1", "api-key")
 
 
 def test_azure_by_deployment_keeps_its_api_version(child: Nvim) -> None:
-    """The address of codecompanion.nvim's own adapter."""
+    """The URL is that of codecompanion.nvim's own adapter."""
     adapters = Adapters(
         child,
         """{ azure_openai = {
@@ -315,7 +315,7 @@ def test_a_mistake_names_its_key_and_the_expected_value(child: Nvim, http: str, 
 
 
 def test_help_file_fields_are_not_sent_to_the_host(ready: Adapters) -> None:
-    """Nor is an entry that the user never mentioned."""
+    """Entries that the user never mentioned are not sent either."""
     assert ready.hello["adapters"] == {}
     fields = set(AdapterSettings.__struct_fields__)
     for name, table in ready.told["adapters"].items():

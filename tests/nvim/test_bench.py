@@ -1,4 +1,4 @@
-"""Every measurement of `make bench` still measures something: otherwise a bench breaks when it is needed."""
+"""Tests that every measurement of `make bench` still measures something, so that no benchmark is broken when needed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OFTEN = ("cold_start", "turns")
     ids=lambda one: one.name,
 )
 def test_every_figure_has_samples_in_a_quick_run(measurement: Measurement, tmp_path: Path) -> None:
-    """Run the command like a user; without the peer, whose checkout is not part of the project."""
+    """The command runs as for a user, but without the peer, whose checkout is not part of the project."""
     kept = tmp_path / "kept.json"
     done = subprocess.run(
         [sys.executable, "-m", "bench.editor", "--quick", "--only", measurement.name, "--json", str(kept)],

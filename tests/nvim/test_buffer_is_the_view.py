@@ -1,8 +1,8 @@
 """The buffer shows the model's view after any history (lesson 54).
 
-The lines shown as live (not in a fold of removed messages, not marked cleared) are exactly the messages that the
+The lines shown as live (not in a fold of removed messages, not marked as cleared) are exactly the messages that the
 inspector lists as live, in order; the context block lists exactly the attachments that will be sent; and the buffer
-that grew with the chat is the one that is drawn from its log.
+that grew with the chat equals one drawn from its log.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ BATCHES, IN_BATCH, MAX_STEPS = 8, amount(5, 24, 250), 9
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_the_buffer_shows_the_next_request(nvim_factory: Callable[..., Nvim], tmp_path: Path, batch: int) -> None:
-    """192 random histories; `make fuzz` runs 2,000. A failure reports its seed."""
+    """The buffer shows the next request in 192 random histories (`make fuzz` runs 2,000).
+
+    A failure reports its seed.
+    """
     (tmp_path / "a.txt").write_text("word " * 150)
     nvim = nvim_factory(init=INIT, size=(100, 40))
     nvim.lua("require('codecompanion').setup({ display = { chat = { window = { layout = 'buffer' } } } })")

@@ -1,4 +1,4 @@
-"""Approvals in the chat buffer: the block, its keys, and that nothing else ever approves anything (lesson 55)."""
+"""Approvals in the chat buffer: the block, its keys and the guarantee that nothing else approves a call (lesson 55)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness import Nvim
 
 
 def no_pause(chat: ChatDriver) -> None:
-    """Let a new approval be answered at once."""
+    """Make new approvals answerable at once."""
     chat.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 0")
 
 
@@ -46,7 +46,7 @@ def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_e
 @pytest.mark.parametrize(("keys", "decision"), [("g2", "once"), ("g3", "reject"), ("g4", "cancel")])
 @pytest.mark.parametrize("place", ["]a", "gg", "G", "Gihalf a question<Esc>"])
 def test_a_single_approval_is_answered_from_anywhere(chat: ChatDriver, keys: str, decision: str, place: str) -> None:
-    """On its block, above it, in the input: text typed there stays."""
+    """The keys work on the block, above it and in the input, where typed text stays."""
     no_pause(chat)
     chat.nvim.lua("vim.ui.input = function(_, done) done('') end")
     chat.accept("go")
@@ -72,7 +72,7 @@ def test_an_approval_outside_the_window_is_shown_first(chat: ChatDriver) -> None
 
 
 def test_an_approval_whose_text_is_below_the_window_is_shown_first(chat: ChatDriver) -> None:
-    """Its first line alone does not show the command."""
+    """The first line of an approval alone is not enough, because it does not show the command."""
     chat.accept("go")
     chat.reply("\n\n".join(f"paragraph {number}" for number in range(60)), end=False)
     ask(chat, body="make\n" * 8 + "rm -rf ~")
@@ -86,7 +86,10 @@ def test_an_approval_whose_text_is_below_the_window_is_shown_first(chat: ChatDri
 
 
 def test_keys_typed_ahead_approve_nothing_unread(chat: ChatDriver) -> None:
-    """Twice on a block outside the window; right after the one under the cursor is gone; from another tab page."""
+    """This applies to a key pressed twice with the block outside the window.
+
+    It also applies right after the block under the cursor disappears, and from another tab page.
+    """
     chat.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 3600e3")
     chat.accept("go")
     chat.reply("\n\n".join(f"paragraph {number}" for number in range(80)), end=False)
@@ -109,7 +112,7 @@ def test_keys_typed_ahead_approve_nothing_unread(chat: ChatDriver) -> None:
 
 
 def test_several_approvals_are_numbered_and_the_one_under_the_cursor_is_answered(chat: ChatDriver) -> None:
-    """From elsewhere the key jumps to the first one."""
+    """With the cursor elsewhere, the key jumps to the first approval."""
     no_pause(chat)
     chat.accept("go")
     ask(chat, "c1", body="first command")
@@ -184,7 +187,7 @@ def test_a_call_for_the_network_names_the_hosts_and_always_allows_these(chat: Ch
 
 @pytest.mark.parametrize("width", [80, 40])
 def test_a_host_name_is_not_broken_at_a_dot(chat: ChatDriver, width: int) -> None:
-    """`pypi.org.` at the end of a row and `evil.example` at the start of the next look like two hosts."""
+    """Each host is on its own row: split at the dot, `pypi.org.` and `evil.example` would look like two hosts."""
     chat.nvim.command(f"set columns={width}")
     chat.accept("go")
     hosts = [f"cdn{number}.pythonhosted.org" for number in range(4)] + ["pypi.org.evil.example", "xn--pypi-4ve.org"]
@@ -200,7 +203,7 @@ def test_the_name_of_a_tool_is_shown_once(chat: ChatDriver) -> None:
 
 
 def test_a_question_without_a_text_has_no_empty_line(chat: ChatDriver) -> None:
-    """`read_file` of a key file shows only the name and the reason for asking."""
+    """`read_file` for a key file shows only the name and the reason for asking."""
     chat.accept("go")
     ask(chat, body="", title=".env", name="read_file", why="holds keys or passwords")
     text = chat.text()
@@ -211,7 +214,7 @@ def test_a_question_without_a_text_has_no_empty_line(chat: ChatDriver) -> None:
 
 
 def test_after_an_answer_the_cursor_is_in_the_input(chat: ChatDriver) -> None:
-    """The place of a removed block is not worth staying at; a cursor elsewhere stays."""
+    """The cursor does not stay where the removed block was; a cursor elsewhere does not move."""
     chat.accept("go")
     ask(chat)
     chat.nvim.feed("]ag2")
@@ -224,7 +227,7 @@ def test_after_an_answer_the_cursor_is_in_the_input(chat: ChatDriver) -> None:
 
 
 def test_successive_calls_are_answered_at_the_cursor(chat_everywhere: ChatDriver) -> None:
-    """Three edits used to need `]a g2` three times; lines of tools and text come between them."""
+    """The cursor moves to the next approval, so `]a` is not needed again, even with tool lines and text in between."""
     chat = chat_everywhere
     no_pause(chat)
     chat.accept("go")
@@ -246,7 +249,7 @@ def test_successive_calls_are_answered_at_the_cursor(chat_everywhere: ChatDriver
 
 
 def test_after_one_of_two_parallel_calls_the_other_is_next(chat: ChatDriver) -> None:
-    """In either order."""
+    """This works in either order."""
     no_pause(chat)
     chat.accept("go")
     ask(chat, "c1", body="first command")
@@ -260,7 +263,7 @@ def test_after_one_of_two_parallel_calls_the_other_is_next(chat: ChatDriver) -> 
 
 @pytest.mark.parametrize("moved", ["gg", "k", "ihello", "ihello<Esc>", ":new<CR>"])
 def test_a_cursor_the_user_moved_stays(chat: ChatDriver, moved: str) -> None:
-    """Nothing moves the cursor of a user who does something else."""
+    """A new approval does not move the cursor of a user who is doing something else."""
     chat.accept("go")
     ask(chat, "c1")
     chat.nvim.feed("]ag2")
@@ -276,7 +279,7 @@ def test_a_cursor_the_user_moved_stays(chat: ChatDriver, moved: str) -> None:
 
 
 def test_a_repeated_key_does_not_approve_the_next_call(chat: ChatDriver) -> None:
-    """`g2` pressed twice, or held down: a block that just moved under the cursor must be read first."""
+    """If `g2` is pressed twice or held down, a block that has just moved under the cursor must be read first."""
     chat.accept("go")
     ask(chat, "c1")
     chat.nvim.feed("]ag2")
@@ -311,7 +314,7 @@ def test_elsewhere_and_afterwards_the_keys_keep_their_meaning(chat: ChatDriver) 
 
 
 def test_no_approval_key_is_a_prefix_of_a_neovim_default(chat: ChatDriver) -> None:
-    """`gr` used to be: `grn` pressed slowly rejected, then edited the code (the defaults of Neovim 0.11)."""
+    """`gr` used to be one: `grn` (a Neovim 0.11 default), pressed slowly, rejected the call, then edited the code."""
     chat.accept("go")
     ask(chat)
     own = chat.nvim.lua("return vim.tbl_map(function(map) return map.lhs end, vim.api.nvim_get_keymap('n'))")
@@ -322,7 +325,7 @@ def test_no_approval_key_is_a_prefix_of_a_neovim_default(chat: ChatDriver) -> No
 
 
 def test_the_prompt_for_a_reason_leaves_the_command_line(chat: ChatDriver) -> None:
-    """Neovim's own input would stay there until other text is written."""
+    """Neovim's own prompt would stay there until other text is written."""
     chat.accept("go")
     ask(chat)
     chat.nvim.feed("]ag3")
@@ -333,7 +336,7 @@ def test_the_prompt_for_a_reason_leaves_the_command_line(chat: ChatDriver) -> No
 
 @pytest.mark.parametrize("theirs", ["g2", "g2x"])
 def test_a_key_mapped_by_the_user_is_left_alone(chat: ChatDriver, theirs: str) -> None:
-    """Another one is used, and the block shows it."""
+    """A different key is used, and the block shows it."""
     chat.nvim.lua("vim.keymap.set('n', ..., function() _G.mine = (_G.mine or 0) + 1 end, { buffer = true })", theirs)
     no_pause(chat)
     chat.accept("go")
@@ -352,7 +355,7 @@ def test_a_key_mapped_by_the_user_is_left_alone(chat: ChatDriver, theirs: str) -
 @pytest.mark.parametrize(("command", "decision"), [("accept", "once"), ("reject", "reject")])
 @pytest.mark.parametrize("where", ["", "new"])
 def test_commands_answer_without_a_key(chat: ChatDriver, command: str, decision: str, where: str) -> None:
-    """In the chat and outside it; <Plug> mappings run them."""
+    """They work inside and outside the chat, and <Plug> mappings run them."""
     no_pause(chat)
     chat.nvim.lua("vim.ui.input = function(_, done) done('') end")
     chat.setup({"interactions": {"shared": {"keymaps": {"accept_change": False, "reject_change": False}}}})
@@ -383,7 +386,7 @@ def test_a_rejection_takes_a_reason_and_can_be_cancelled(chat: ChatDriver) -> No
 
 @pytest.mark.parametrize("way_out", ["<Esc>", "<C-c>", "half a reason<C-c>"])
 def test_leaving_the_prompt_for_a_reason_keeps_the_approval(chat_everywhere: ChatDriver, way_out: str) -> None:
-    """Neovim's own prompt: no traceback, no answer; the next key works."""
+    """Leaving Neovim's own prompt causes no traceback and sends no answer; the next key works."""
     chat = chat_everywhere
     chat.accept("go")
     ask(chat)
@@ -401,7 +404,7 @@ def test_leaving_the_prompt_for_a_reason_keeps_the_approval(chat_everywhere: Cha
 
 
 def test_a_late_reason_is_discarded(chat: ChatDriver) -> None:
-    """The turn was stopped during typing: one sentence, nothing is sent."""
+    """If the turn is stopped while the user types, one sentence reports it and nothing is sent."""
     chat.nvim.lua("vim.ui.input = function(_, done) _G.done = done end")
     chat.accept("go")
     ask(chat)
@@ -425,7 +428,7 @@ def test_a_question_does_not_interrupt_typing(chat: ChatDriver) -> None:
 
 
 def test_a_count_or_another_mode_answers_nothing(chat: ChatDriver) -> None:
-    """`3g2`, `12k`, visual and operator-pending mode on the block."""
+    """Nothing is sent for `3g2`, `12k`, or keys in visual or operator-pending mode on the block."""
     chat.accept("go")
     ask(chat)
     chat.nvim.feed("]a")
@@ -436,7 +439,7 @@ def test_a_count_or_another_mode_answers_nothing(chat: ChatDriver) -> None:
 
 
 def test_of_two_questions_the_one_under_the_cursor_is_answered(chat: ChatDriver) -> None:
-    """Two calls ask at once; `]a` cycles through them."""
+    """When two calls ask at once, `]a` cycles through them."""
     chat.accept("go")
     ask(chat, "c1", body="first command")
     ask(chat, "c2", body="second command")
@@ -474,7 +477,7 @@ EDITS = [
 @pytest.mark.slow("thousands of sequences of keys")
 @pytest.mark.parametrize("seed", range(4))
 def test_no_key_sequence_without_the_prefix_approves(chat: ChatDriver, seed: int) -> None:
-    """Random normal-mode keys, digits above all, with the cursor on and around the block (lesson 55)."""
+    """Random normal-mode keys, mostly digits, with the cursor on and around the block approve nothing (lesson 55)."""
     chat.accept("go")
     chat.reply("some text\n\nmore text", end=False)
     ask(chat, "c1", body="touch danger")
@@ -533,7 +536,7 @@ def test_a_long_path_keeps_its_end(chat: ChatDriver) -> None:
     ],
 )
 def test_the_name_of_the_file_is_visible_at_every_width(nvim_factory, columns: int, path: str, shown: str) -> None:
-    """The user approves by it: folders are cut first, then the size of the change, never a name."""
+    """Folders are cut first, then the size of the change, but never the file name, on which the decision is based."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
     title = f"Edit {path}, which has unsaved changes"
@@ -546,7 +549,10 @@ def test_the_name_of_the_file_is_visible_at_every_width(nvim_factory, columns: i
 
 @pytest.mark.parametrize("columns", [40, 80])
 def test_the_whole_block_fits_the_screen_with_warnings_and_wide_characters(nvim_factory, columns: int) -> None:
-    """From the first line, the question, to the input; a name is never cut inside a character."""
+    """Everything from the question in the first line to the input is visible.
+
+    A name is never cut inside a character.
+    """
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
     path = "src/very/long/日本語のフォルダ/for/a/while/設定ファイルの管理モジュール_e\u0301_handler.py"
@@ -600,7 +606,7 @@ def test_a_long_line_shows_its_end_without_wrap(chat: ChatDriver) -> None:
 
 
 def test_a_diff_is_shown_by_its_changed_lines(chat: ChatDriver) -> None:
-    """With line numbers, without file and hunk headers; a text that is not a diff is shown unchanged."""
+    """The lines have numbers but no file or hunk headers; text that is not a diff is shown unchanged."""
     chat.accept("go")
     body = "--- a/x\n+++ b/x\n@@ -10,3 +10,4 @@\n one\n-two\n+2\n+\n three\n"
     ask(chat, body=body, filetype="diff")
@@ -631,7 +637,7 @@ def test_the_block_fits_narrow_windows(nvim_factory, columns: int) -> None:
 
 
 def test_a_question_that_is_always_asked_gives_the_reason_and_grants_nothing(chat: ChatDriver) -> None:
-    """It offers no key for "always", and none works."""
+    """No key for "always" is shown, and none works."""
     chat.accept("go")
     ask(chat, name="create_file", title="Create Makefile", body="+all:", filetype="diff", why="CI runs it")
     screen = chat.nvim.wait_screen("! Always asks: CI runs it")
@@ -642,7 +648,7 @@ def test_a_question_that_is_always_asked_gives_the_reason_and_grants_nothing(cha
 
 
 def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver) -> None:
-    """One line names the text that is the reason, with misleading characters visible."""
+    """One line names the text that causes the restriction, with misleading characters made visible."""
     chat.accept("go")
     told = "text from https://example.org/ is in the context"
     ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)
@@ -654,7 +660,7 @@ def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver)
 
 
 def test_each_row_of_a_long_warning_has_the_bar(chat: ChatDriver) -> None:
-    """A path longer than a row is split."""
+    """A path longer than a row is split, and each part has the bar."""
     chat.accept("go")
     folder = "~/" + "/".join(["a folder with a long name"] * 3) + "/" + "x" * 100
     ask(chat, body="make", narrowed=f"text from the untrusted folder {folder} is in the context")
@@ -666,7 +672,10 @@ def test_each_row_of_a_long_warning_has_the_bar(chat: ChatDriver) -> None:
 
 
 def test_a_decision_about_trust_updates_the_open_question_in_place(chat: ChatDriver) -> None:
-    """The same question offers "always" at once, with the user's edits of the diff; then it is off again."""
+    """The same question offers "always" at once and keeps the user's edits to the diff.
+
+    When trust is withdrawn, "always" is off again.
+    """
     chat.accept("go")
     more = {"name": "insert_edit", "title": "Edit a.txt", "path": "/p/a.txt", "before": "a\n", "after": "b\nc\n"}
     told = "text from the untrusted folder ~/p is in the context"
@@ -730,7 +739,7 @@ def test_a_command_whose_makefile_changed_explains_the_second_question(chat: Cha
 
 
 def test_yolo_shows_its_exceptions(chat: ChatDriver) -> None:
-    """When it is switched on, and in the status line while it is on."""
+    """They are shown when YOLO mode is switched on, and in the status line while it is on."""
     chat.nvim.feed("gty")
     chat.nvim.wait_for(lambda: chat.sent("set_yolo"), "set_yolo")
     assert (
@@ -744,7 +753,7 @@ def test_yolo_shows_its_exceptions(chat: ChatDriver) -> None:
 
 
 def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
-    """In one float that stays in place; no part of a command can be hidden in it."""
+    """They are shown in one float that stays in place, and no part of a command can be hidden in it."""
     rows = [
         {"grant": "a", "tool": "insert_edit", "what": "", "configured": False},
         {"grant": "b", "tool": "run_command", "what": "make \u202etset", "configured": False},
@@ -785,7 +794,7 @@ def test_the_list_offers_to_show_a_whole_command_only_if_shortened(
 
 
 def test_a_waiting_approval_in_a_hidden_chat_is_announced_once(chat: ChatDriver) -> None:
-    """A notification, an autocmd, the status line; `:CodeCompanion approval` goes to it."""
+    """A notification, an autocmd and the status line announce it; `:CodeCompanion approval` goes to it."""
     chat.record_autocmds()
     chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
     chat.nvim.command("set columns=120")
@@ -815,7 +824,7 @@ def test_a_waiting_approval_in_a_hidden_chat_is_announced_once(chat: ChatDriver)
 
 
 def test_a_visible_chat_is_announced_only_if_neovim_lost_the_focus(chat: ChatDriver) -> None:
-    """A drawn block needs no notification; an unfocused editor does."""
+    """A visible approval needs no notification unless the editor is unfocused."""
     chat.record_autocmds()
     chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
     chat.accept("go")
@@ -849,7 +858,7 @@ def test_notifications_of_hidden_chats_can_be_disabled(chat: ChatDriver) -> None
 
 
 def test_the_status_line_of_another_window_names_the_waiting_chat(chat: ChatDriver) -> None:
-    """Of two chats the hidden one waits."""
+    """With two chats, it names the hidden one."""
     chat.accept("go")
     first = chat.id
     chat.open()

@@ -1,4 +1,4 @@
-"""Events in a chat while its buffer is unloaded (`:bd`): nothing that waits for the user is missed or lost."""
+"""Events in a chat while its buffer is unloaded (`:bd`): nothing that needs the user's attention is missed or lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GO = "CodeCompanion approval"
 
 @pytest.fixture
 def hidden(chat: ChatDriver) -> ChatDriver:
-    """A chat that continues in the host while its buffer is unloaded."""
+    """Return a chat that continues in the host while its buffer is unloaded."""
     chat.accept("question")
     chat.nvim.command("enew")
     chat.nvim.command(f"bdelete {buffer_of(chat)}")
@@ -31,7 +31,7 @@ def question(call_id: str = "c9") -> events.ApprovalRequested:
 
 
 def test_an_approval_is_announced_and_found(hidden: ChatDriver) -> None:
-    """The turn waits for the user, so a notification appears, and the command leads to the question."""
+    """A notification says that the turn is waiting for the user, and the command leads to the question."""
     hidden.push(question())
     assert "Approval needed" in hidden.nvim.messages()
     hidden.nvim.command(GO)
@@ -44,7 +44,7 @@ def test_an_approval_is_announced_and_found(hidden: ChatDriver) -> None:
 
 
 def test_earlier_notices_are_shown_when_the_chat_is_reopened(hidden: ChatDriver) -> None:
-    """The command line forgets them; below the last message they stay, once, also after a redraw."""
+    """The command line does not keep them; below the last message they are shown once and survive a redraw."""
     hidden.push(events.Notice(level=events.Severity.WARN, text="The rules could not be read."))
     user = events.Entry(kind="user", text="question", message_id="m1")
     for count, command in enumerate((f"buffer {buffer_of(hidden)}", "edit"), 1):
@@ -56,7 +56,7 @@ def test_earlier_notices_are_shown_when_the_chat_is_reopened(hidden: ChatDriver)
 
 
 def test_an_open_approval_ends_with_its_answer(chat: ChatDriver) -> None:
-    """Unloaded during the wait, then answered or stopped: no chat is shown as waiting."""
+    """If the buffer is unloaded meanwhile and the approval then answered or cancelled, no chat is shown as waiting."""
     chat.accept("question")
     ask(chat)
     chat.nvim.command("enew")
@@ -70,7 +70,7 @@ def test_an_open_approval_ends_with_its_answer(chat: ChatDriver) -> None:
 
 
 def test_the_draft_of_another_neovim_is_loaded_with_the_chat(chat: ChatDriver) -> None:
-    """A read-only chat is taken over with `:e`, together with the draft written there."""
+    """`:e` takes over a read-only chat together with the draft written in the other Neovim."""
     chat.opened(read_only=True, resumed=True)
     chat.push(events.Restored(entries=(), first=True, last=True))
     chat.nvim.feed("Gityped here<Esc>")
@@ -83,7 +83,7 @@ def test_the_draft_of_another_neovim_is_loaded_with_the_chat(chat: ChatDriver) -
 
 
 def test_a_message_that_could_not_be_sent_is_a_draft_again(hidden: ChatDriver) -> None:
-    """The host refused it while the buffer was unloaded."""
+    """This also applies if the host refuses the message while the buffer is unloaded."""
     hidden.nvim.command(f"buffer {buffer_of(hidden)}")
     hidden.submit("important words")
     hidden.nvim.command("enew")
@@ -100,7 +100,7 @@ def test_the_title_is_updated(hidden: ChatDriver) -> None:
 
 @pytest.mark.parametrize("stored", [True, False])
 def test_a_message_sent_during_a_redraw_is_drawn_once(chat: ChatDriver, stored: bool) -> None:
-    """Its result arrives after the buffer was emptied and before the log is drawn: no copy stays."""
+    """If the result arrives after the buffer was emptied and before the log is drawn, no copy of the message stays."""
     number = chat.submit("the words")
     chat.nvim.command("edit")
     fate: events.Event = events.MessageSent(submit_id=number, message_id="u1", text="the words", tokens=2, cycle=1)
@@ -113,7 +113,7 @@ def test_a_message_sent_during_a_redraw_is_drawn_once(chat: ChatDriver, stored: 
 
 
 def test_an_edit_whose_branch_was_created_meanwhile_can_be_sent_again(chat: ChatDriver) -> None:
-    """`g<CR>`, `<CR>`, `:bd` at once: back in the chat, the text is in the input and not stuck there."""
+    """After `g<CR>`, `<CR>` and an immediate `:bd`, the text is in the input again and can be sent."""
     chat.accept("question")
     chat.answer("show_original", {"title": "", "text": "question", "filetype": "text", "state": ""})
     chat.nvim.feed("gg")
@@ -138,9 +138,9 @@ def test_an_edit_whose_branch_was_created_meanwhile_can_be_sent_again(chat: Chat
 
 
 def test_a_chat_closed_right_after_its_resume_is_not_open(chat: ChatDriver) -> None:
-    """The host would keep it open, locked for other Neovims, with no buffer to close.
+    """Otherwise the host would keep it open and locked for other Neovims, with no buffer to close.
 
-    A running host gets the request at once, and right after it the close.
+    A running host receives the open request at once, immediately followed by the close request.
     """
     chat.nvim.lua(
         """local chats = require('codecompanion.chat')
@@ -154,7 +154,7 @@ def test_a_chat_closed_right_after_its_resume_is_not_open(chat: ChatDriver) -> N
 
 
 def test_a_chat_lost_by_the_host_is_opened_once_more(chat: ChatDriver) -> None:
-    """The redraw fails and the chat is reopened; if that fails too, the buffer says so and stays usable."""
+    """If the redraw fails, the chat is reopened; if that fails too, the buffer reports it and stays usable."""
     chat.accept("question")
     chat.nvim.command("edit")
     chat.push(events.RequestFailed(verb="redraw_chat", error="The host no longer has this chat open."))
@@ -164,7 +164,7 @@ def test_a_chat_lost_by_the_host_is_opened_once_more(chat: ChatDriver) -> None:
 
 
 def test_a_draft_that_cannot_be_stored_is_kept_and_reported_once(chat: ChatDriver) -> None:
-    """A full disk: one sentence, the text stays, it is retried, and on leaving Neovim it is saved in a file."""
+    """On a full disk, one sentence says so, the text stays, saving is retried, and on exit it is saved to a file."""
     refuse = """for _, request in ipairs(require('codecompanion.host').requests) do
                   if request.verb == 'save_draft' and request.callback then
                     request.callback('cannot use sessions.db: the disk is full')

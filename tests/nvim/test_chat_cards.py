@@ -1,4 +1,4 @@
-"""Cards of a policy: title, fold, tier, superseded cards, and the fill of the window (R-327, R-333, R-137)."""
+"""Compaction cards of a policy: title, fold, tier, superseded cards and context usage (R-327, R-333, R-137)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUMMARY = "\n\n".join(
 
 
 def card(number: int, **fields: object) -> events.Compacted:
-    """Return the compaction of that number."""
+    """Return the compaction event with this number."""
     given = {
         "compaction_id": f"k{number}", "trigger": "proactive", "summariser": "claude-haiku", "summary": SUMMARY,
         "messages": 42, "cycles": (1, number), "tokens_before": 108400, "tokens_after": 14900, "duration_ms": 6100,
@@ -69,7 +69,7 @@ TITLE = "▎ Summary · 42 messages · 108.4k → 14.9k"
 
 @pytest.mark.parametrize("width", [40, 60, 200])
 def test_the_title_of_a_card_shows_the_amount_and_k_the_details(nvim_factory: Callable[..., Nvim], width: int) -> None:
-    """Writer, reason and duration are under K; the keys are at the right if there is room, else below."""
+    """The model, trigger and duration are under K; the keys are on the right if there is room, otherwise below."""
     keys = "u undo · K details"
     chat = make_chat(nvim_factory, size=(200, 40))
     turn(chat, 1)
@@ -97,7 +97,7 @@ NINE = HANDOFF + "\n\n".join(
 
 @pytest.mark.parametrize(("columns", "rows"), [(40, 24), (80, 12), (200, 60)])
 def test_the_card_of_cowork_matches_its_document(nvim_factory: Callable[..., Nvim], columns: int, rows: int) -> None:
-    """R-432, R-452 … R-454: title, sentence, and the open sections, in a window of any size."""
+    """R-432, R-452 … R-454: the title, the sentence and the open sections are right in a window of any size."""
     chat = make_chat(nvim_factory, size=(200, 60))
     turn(chat, 1)
     chat.push(card(1, title="Session context compacted", summary=NINE))
@@ -126,7 +126,7 @@ def test_the_card_of_cowork_matches_its_document(nvim_factory: Callable[..., Nvi
     ],
 )
 def test_the_details_of_a_card_show_when_no_model_wrote_it(chat: ChatDriver, summariser: str, shown: str) -> None:
-    """R-543: the failure of the model is kept, and a card of an older log lacks nothing."""
+    """R-543: the details name the model's failure, and a card from an older log is complete."""
     turn(chat, 1)
     chat.push(card(1, summariser=summariser, trigger="reactive", messages=1, duration_ms=0))
     chat.nvim.wait_screen("▎ Summary · 1 message · 108.4k → 14.9k")
@@ -137,7 +137,7 @@ def test_the_details_of_a_card_show_when_no_model_wrote_it(chat: ChatDriver, sum
 
 
 def test_a_long_text_without_sections_does_not_take_the_screen(chat: ChatDriver) -> None:
-    """R-434: a transcript used as a summary is a closed card, also with headings in it or after a redo."""
+    """R-434: a transcript used as a summary is a closed card, even with headings in it or after a redo."""
     turn(chat, 1)
     text = "\n".join(f"[tool] TOOL_RESULT line {number}" for number in range(31))
     chat.push(card(1, summary=text + "\n\n## A heading of a tool"))
@@ -154,7 +154,7 @@ def test_a_long_text_without_sections_does_not_take_the_screen(chat: ChatDriver)
 
 
 def test_the_ledger_below_the_prose_is_its_own_fold(chat: ChatDriver) -> None:
-    """Text that code wrote below the model's words can be opened."""
+    """Text written by the plugin below the model's summary can be opened separately."""
     turn(chat, 1)
     ledger = "**Ledger** (read from the log, not written by a model)\nFiles:\n- a.py (edited)\n- b.py (read)"
     chat.push(card(1, summary=f"{SUMMARY}\n\n{ledger}"))
@@ -198,7 +198,7 @@ def test_a_newer_card_supersedes_the_older_ones(chat: ChatDriver) -> None:
 
 
 def test_the_running_step_is_shown_in_the_policys_words(chat: ChatDriver) -> None:
-    """R-327: `Summarizing History`, and the start of an error."""
+    """R-327: the state line shows the policy's label, such as `Summarizing History`."""
     turn(chat, 1)
     chat.push(
         events.CompactionStarted(compaction_id="k", trigger="manual", summariser="", label="Summarizing History"),
@@ -208,7 +208,7 @@ def test_the_running_step_is_shown_in_the_policys_words(chat: ChatDriver) -> Non
 
 
 def test_the_fill_of_the_window_is_reported_once(chat: ChatDriver) -> None:
-    """R-110, R-144: once per change of the level."""
+    """R-110, R-144: one notification per change of the warning level."""
     chat.nvim.lua("Told = {}; vim.notify = function(text) Told[#Told + 1] = text end")
     for level, used in (("warning", 82_000), ("warning", 84_000), ("critical", 95_000)):
         fields = {"warningLevel": level, "usageTokens": used, "budgetTokens": 100_000, "compacted": False, "tier": 0}
@@ -222,7 +222,10 @@ def test_the_fill_of_the_window_is_reported_once(chat: ChatDriver) -> None:
 
 
 def test_a_request_that_was_shrunk_is_reported_only_by_its_card(chat: ChatDriver) -> None:
-    """Seen: a request that fitted was called "382 % full", later "382 % → 79 %" beside the sizes in the buffer."""
+    """A request that fitted after compaction used to be called "382 % full", and later "382 % → 79 %".
+
+    Both were next to the sizes in the buffer.
+    """
     chat.nvim.lua("Told = {}; vim.notify = function(text) Told[#Told + 1] = text end")
     fields = {"warningLevel": "critical", "usageTokens": 31_300, "budgetTokens": 8_192, "compacted": True, "tier": 0}
     chat.push(events.PolicyEvent(name="context_window_status", fields={**fields, "sentTokens": 6_553}))

@@ -13,7 +13,7 @@ from test_chat_compaction import compacted, old_turns, started
 
 
 def tool(chat: ChatDriver, call_id: str = "c1") -> None:
-    """A tool call with its result."""
+    """Run a tool call and its result."""
     fields = {"call_id": call_id, "name": "read_file", "title": f"read_file {call_id}.txt"}
     chat.push(events.ToolStarted(**fields))
     chat.push(
@@ -56,7 +56,7 @@ def test_the_line_of_an_edit_shows_its_undo_key_and_that_it_is_undone(chat: Chat
 
 
 def test_change_keys_without_a_change_give_a_hint(chat: ChatDriver) -> None:
-    """One hint each; `r` on the header of the input is not Vim's key that waits for a character."""
+    """Each key gives one hint; `r` on the input header does not wait for a character as Vim's `r` does."""
     chat.accept("question")
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="answer"))
     chat.push(events.ReplyFinished(message_id="r", stop="stop"), events.TurnFinished(reason="done"))
@@ -80,7 +80,7 @@ def test_change_keys_without_a_change_give_a_hint(chat: ChatDriver) -> None:
 
 
 def test_a_truncated_result_shows_how_much_of_it_is_sent(chat: ChatDriver) -> None:
-    """R-524: it is not called cleared; also when the host sends the view again."""
+    """R-524: the result is not called cleared, even when the host sends the view again."""
     tool(chat, "c1")
     tool(chat, "c2")
     cut = events.ContextEdited(
@@ -104,7 +104,7 @@ def test_a_truncated_result_shows_how_much_of_it_is_sent(chat: ChatDriver) -> No
 
 
 def test_the_lines_of_two_edits_in_one_request_are_in_order(chat: ChatDriver) -> None:
-    """The newer used to be above the older; `u` on either undoes the undoable one."""
+    """The newer line used to be above the older one; `u` on either line undoes the edit that can be undone."""
     tool(chat, "c1")
     tool(chat, "c2")
     chat.push(edited("c1"))
@@ -130,7 +130,7 @@ def test_the_lines_of_two_edits_in_one_request_are_in_order(chat: ChatDriver) ->
 
 
 def test_an_undone_card_is_closed_its_turns_are_open_and_redo_folds_them_again(chat: ChatDriver) -> None:
-    """R-545: also changes undone by a switch of the provider, which offer no key (R-542)."""
+    """R-545: this includes changes undone by a provider switch, which offer no redo key (R-542)."""
     old = old_turns(chat)
     chat.push(started(), compacted("## 1. Intent\nthe summary", *old))
     chat.nvim.wait_screen("▸ your messages 1–3 · 6 messages summarised")
@@ -168,7 +168,7 @@ def test_redo_draws_a_card_in_its_policys_form(chat: ChatDriver) -> None:
 
 
 def test_the_next_compaction_also_folds_restored_turns(chat: ChatDriver) -> None:
-    """R-545: they are in the context again."""
+    """R-545: restored turns are in the context again, so they are folded again."""
     old = old_turns(chat)
     chat.push(started(), compacted("## 1. Intent\nfirst", *old))
     chat.push(marks(undone=("k",), next_redo="k"))
@@ -181,7 +181,7 @@ def test_the_next_compaction_also_folds_restored_turns(chat: ChatDriver) -> None
 
 
 def test_clearing_leaves_no_old_marks(chat: ChatDriver) -> None:
-    """`/clear`: marks of tools, edits, cards and pins do not pile up on the input, nor after undoing the clear."""
+    """After `/clear` or its undo, marks of tools, edits, cards and pins do not pile up on the input."""
     chat.accept("question", tokens=7)
     tool(chat, "c1")
     tool(chat, "c2")
@@ -222,7 +222,7 @@ SOON = "This just appeared"
 
 
 def test_a_key_ignores_a_line_that_just_moved_under_the_cursor(chat: ChatDriver) -> None:
-    """A stray `u` would undo an edit, `r` and `gX` change unread items; held keys, too."""
+    """A stray `u` would undo an edit, and `r` and `gX` would change unread items; held keys are ignored too."""
     unread = "require('codecompanion.chat.buffer.unread')"
     chat.nvim.lua(f"{unread}.UNREAD_MS = 1e9")
     tool(chat, "c1")
@@ -259,7 +259,7 @@ def test_a_key_acts_at_once_where_the_user_moved_the_cursor(chat: ChatDriver) ->
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_a_cleared_line_shows_its_keys_only_under_the_cursor(nvim_factory: Any, columns: int) -> None:
-    """R-516: folded or open, without moving any text."""
+    """R-516: this works for folded and open lines, without moving any text."""
     chat = make_chat(nvim_factory, size=(columns, 30))
     tool(chat, "c1")
     tool(chat, "c2")

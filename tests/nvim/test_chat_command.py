@@ -30,7 +30,7 @@ PARSE = "return { require('codecompanion.commands.chat_command').parse(...) }"
     ],
 )
 def test_options_come_before_the_words(nvim: Nvim, text: str, options: dict[str, str], words: str) -> None:
-    """They are the first words; later ones belong to the question."""
+    """Only words at the start count as options; later ones belong to the question."""
     found = nvim.lua(PARSE, text)
     assert (found[0] or {}) == options
     assert found[1] == words
@@ -72,7 +72,7 @@ def test_words_open_a_chat_and_are_sent(asking: tuple[RealChat, ChatServerThread
 
 
 def test_a_range_is_attached(asking: tuple[RealChat, ChatServerThread]) -> None:
-    """The lines are above the question, fenced, with their location; another model is used."""
+    """The fenced lines are above the question, with their location; the chosen model is used."""
     chat, server = asking
     chat.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'one', '```', 'three' })")
     chat.nvim.command("1,2CodeCompanionChat model=other why?")  # which the server does not know
@@ -82,7 +82,7 @@ def test_a_range_is_attached(asking: tuple[RealChat, ChatServerThread]) -> None:
 
 
 def test_a_question_may_begin_with_a_command(asking: tuple[RealChat, ChatServerThread]) -> None:
-    """Only a word on its own is a command if that command takes no arguments."""
+    """A word that is also a command without arguments counts as a command only on its own."""
     chat, server = asking
     chat.nvim.command("CodeCompanionChat add a test for this")
     chat.nvim.wait_for(lambda: "Because." in chat.text())
@@ -92,7 +92,7 @@ def test_a_question_may_begin_with_a_command(asking: tuple[RealChat, ChatServerT
 
 
 def test_an_invalid_choice_keeps_the_words(asking: tuple[RealChat, ChatServerThread]) -> None:
-    """An unknown policy: nothing is sent, the words stay in the input."""
+    """With an unknown policy, nothing is sent and the words stay in the input."""
     chat, server = asking
     chat.nvim.command("CodeCompanionChat policy=nonsense why?")
     chat.nvim.wait_for(lambda: "Your message is in the input" in chat.text())
@@ -112,7 +112,7 @@ def test_an_unknown_adapter_keeps_the_words(asking: tuple[RealChat, ChatServerTh
 
 
 def test_a_policy_option_sets_the_chats_policy(asking: tuple[RealChat, ChatServerThread]) -> None:
-    """Before the question is sent."""
+    """The policy is set before the question is sent."""
     chat, server = asking
     chat.nvim.command("CodeCompanionChat policy=cowork why?")
     chat.nvim.wait_for(lambda: "Because." in chat.text())
@@ -121,7 +121,7 @@ def test_a_policy_option_sets_the_chats_policy(asking: tuple[RealChat, ChatServe
 
 
 def test_add_inserts_the_selection_into_the_last_chat(nvim: Nvim) -> None:
-    """By a range, or by a <Cmd> mapping in Visual mode; without either there is an error."""
+    """It works with a range or a <Cmd> mapping in Visual mode; without either it is an error."""
     input_text = (
         "return require('codecompanion.chat.buffer.chat_text').input_text(require('codecompanion.chat').current())"
     )
@@ -141,7 +141,10 @@ def test_add_inserts_the_selection_into_the_last_chat(nvim: Nvim) -> None:
 
 
 def test_only_models_of_the_adapter_are_completed(nvim: Nvim) -> None:
-    """Of the typed adapter, else of the configured one: another adapter's model could not be used with it."""
+    """Models come from the typed adapter, or else the configured one.
+
+    Other adapters' models could not be used with it.
+    """
     nvim.lua("""
       require("codecompanion.config").options.interactions.chat.adapter = { name = "one" }
       local answer = { { adapter = "one", models = { "small", "large" } }, { adapter = "two", models = { "huge" } } }

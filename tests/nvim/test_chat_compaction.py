@@ -1,4 +1,4 @@
-"""A compaction in the buffer: announced, cancellable, old turns folded, the summary as a card (R-543, R-544)."""
+"""Compaction in the buffer: announced and cancellable, it folds old turns and shows a summary card (R-543, R-544)."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ TITLES = [
 
 
 def summary(form: str) -> str:
-    """A summary with nine sections in one of the forms used by models."""
+    """Return a nine-section summary in one of the formats that models use."""
     body = "1. a numbered item\n2. **another** item\n- and a bullet"
     sections = [form.format(number=number, title=title) + f"\n{body}" for number, title in enumerate(TITLES, 1)]
     return "Below is a summary of a previous conversation:\n\n" + "\n\n".join(sections)
 
 
 def started() -> events.CompactionStarted:
-    """Return the start of a compaction."""
+    """Return the start event of a compaction."""
     return events.CompactionStarted(compaction_id="k", trigger="proactive", summariser="claude-haiku")
 
 
 def compacted(text: str, *removed: str, before: str = "", key: str = "k") -> events.Compacted:
-    """Return the end of a compaction: these messages left the view."""
+    """Return the end event of a compaction that removed these messages from the view."""
     return events.Compacted(
         compaction_id=key,
         trigger="proactive",
@@ -62,7 +62,7 @@ def old_turns(chat: ChatDriver, first: int = 0) -> tuple[str, ...]:
 
 
 def test_a_recent_notice_is_not_folded_away(chat: ChatDriver) -> None:
-    """After an overflow: the window reported by the provider, with a remedy."""
+    """After an overflow, the notices with the window size and a remedy stay visible."""
     old = old_turns(chat)
     chat.push(
         events.Notice(level="INFO", text="an old hint"),
@@ -98,7 +98,7 @@ def test_a_providers_compaction_before_the_reply_is_above_the_question(chat: Cha
 
 
 def test_during_a_compaction_the_buffer_shows_it_and_how_to_cancel(chat: ChatDriver) -> None:
-    """R-543: `compacting the chat`, in the form of the other states; the autocmd fires once; q cancels."""
+    """R-543: `compacting the chat` looks like the other states; the autocmd fires once, and q cancels."""
     chat.record_autocmds()
     old_turns(chat)
     chat.push(started(), events.State(state="compacting", label="compacting"))
@@ -164,7 +164,7 @@ def test_a_message_waiting_for_its_answer_stays_below_the_card(chat: ChatDriver)
 
 
 def test_a_second_compaction_folds_what_came_after_the_first(chat: ChatDriver) -> None:
-    """One fold for all that is no longer sent, the older summary in it."""
+    """One fold contains everything that is no longer sent, including the older summary."""
     old = old_turns(chat)
     chat.push(compacted("## 1. Intent\nfirst summary", *old))
     more = old_turns(chat, 3)
@@ -176,7 +176,7 @@ def test_a_second_compaction_folds_what_came_after_the_first(chat: ChatDriver) -
 
 
 def test_an_older_summary_that_is_still_sent_is_labelled(chat: ChatDriver) -> None:
-    """A summary at the start of a chat whose first message stays used to say "0 messages summarised"."""
+    """For a chat whose first message is kept, a summary at the start used to be labelled "0 messages summarised"."""
     old = old_turns(chat)
     chat.push(compacted("## 1. Intent\nfirst summary", *old[1:4], before=old[0]))
     chat.push(compacted("## 1. Intent\nsecond summary", "s-k", *old[4:], before=old[0], key="k2"))
@@ -188,7 +188,7 @@ def test_an_older_summary_that_is_still_sent_is_labelled(chat: ChatDriver) -> No
 
 
 def test_messages_still_sent_are_not_folded(chat_everywhere: ChatDriver) -> None:
-    """Lesson 54: a policy may keep messages between those it summarised; each run of the others is a fold."""
+    """Lesson 54: a policy may keep messages between those it summarised; each run of summarised messages is a fold."""
     chat = chat_everywhere
     old = old_turns(chat)
     chat.push(compacted("## 1. Intent\nshort", old[0], old[1], old[3], old[4], old[5], before=old[2]))
@@ -214,7 +214,7 @@ def test_a_card_takes_two_lines_if_it_would_fill_the_window(chat: ChatDriver) ->
 
 
 def test_a_failed_compaction_is_one_sentence(chat: ChatDriver) -> None:
-    """The cause, the kept messages, the next step."""
+    """The sentence gives the cause, says that the messages are kept, and names the next step."""
     reason = "Compaction failed: claude-haiku did not answer within 60 s. Nothing was changed. Next try in 2 cycles."
     old_turns(chat)
     before = chat.text()
@@ -225,7 +225,7 @@ def test_a_failed_compaction_is_one_sentence(chat: ChatDriver) -> None:
 
 
 def test_text_can_be_typed_and_sent_during_a_compaction(chat: ChatDriver) -> None:
-    """Lesson 16: it is queued and not affected by the card."""
+    """Lesson 16: the message is queued and not affected by the card."""
     old = old_turns(chat)
     chat.push(started())
     submit_id = chat.submit("sent meanwhile")
@@ -241,7 +241,7 @@ def test_text_can_be_typed_and_sent_during_a_compaction(chat: ChatDriver) -> Non
 
 
 def test_a_turn_interrupted_by_a_compaction_has_one_header(chat: ChatDriver) -> None:
-    """Its card is above the question; later text of the model continues below the same header, as in the log."""
+    """The card is above the question; later text of the model continues below the same header, as in the log."""
     old = old_turns(chat)
     question = chat.accept("go on", cycle=9)
     call = {"call_id": "c1", "name": "read_file", "title": "read_file a"}

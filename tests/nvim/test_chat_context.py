@@ -1,4 +1,4 @@
-"""The context block, the meter, the inspector: the model's view and the fill of its window."""
+"""The context block, the meter and the inspector: the next request and context usage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ITEMS = (
 
 
 def meter(tokens: int, *, exact: bool = True) -> events.Meter:
-    """A meter event for a window of 128,000 tokens."""
+    """Return a meter event for a window of 128,000 tokens."""
     return events.Meter(
         tokens=tokens, window=128000, ratio=tokens / 128000, exact=exact, edit_at=83200, compact_at=108800
     )
@@ -37,7 +37,7 @@ def test_attachments_are_listed_at_the_top(chat_everywhere: ChatDriver) -> None:
 
 
 def test_a_size_is_not_broken_inside_a_word_after_a_long_line(chat: ChatDriver) -> None:
-    """It is beside the name, in the last row of the name or in the next one."""
+    """The size is next to the name, in the last row of the name or in the next one."""
     chat.nvim.lua("vim.o.columns = 42")
     for label in ("src/stack.lua", "src/a.lua", "src/" + "x" * 40 + ".lua", "src/" + "x" * 22 + ".lua"):
         chat.push(events.ContextItems(items=(events.ContextItem(id="i", kind="file", label=label, tokens=532),)))
@@ -46,7 +46,7 @@ def test_a_size_is_not_broken_inside_a_word_after_a_long_line(chat: ChatDriver) 
 
 
 def test_deleting_a_line_of_the_block_detaches_the_item(chat_everywhere: ChatDriver) -> None:
-    """`dd`, several lines at once, and an unchanged block after other edits."""
+    """This works with `dd` and for several lines at once; other edits detach nothing."""
     chat = chat_everywhere
     chat.push(events.ContextItems(items=ITEMS))
     chat.nvim.feed("Gitext<Esc>")
@@ -64,7 +64,10 @@ def test_deleting_a_line_of_the_block_detaches_the_item(chat_everywhere: ChatDri
 
 
 def test_the_block_lists_the_attachments_after_any_edit(chat: ChatDriver) -> None:
-    """Keys that write lead to the input; any other change of the block is reverted; whole lines can be deleted."""
+    """Typing on the block goes to the input.
+
+    Partial edits of the block are reverted, and only whole attachment lines can be deleted.
+    """
     chat.push(events.ContextItems(items=ITEMS))
     chat.accept("a question")
     block = chat.text().split("\n")[:5]
@@ -98,7 +101,7 @@ def test_the_block_lists_the_attachments_after_any_edit(chat: ChatDriver) -> Non
 
 
 def test_a_detaching_that_is_refused_puts_the_line_back(chat: ChatDriver) -> None:
-    """While a turn runs it is already sent."""
+    """During a turn, the attachment has already been sent."""
     chat.push(events.ContextItems(items=ITEMS))
     before = chat.text()
     chat.nvim.feed("gg3Gdd")
@@ -114,7 +117,10 @@ def test_a_detaching_that_is_refused_puts_the_line_back(chat: ChatDriver) -> Non
 
 @pytest.mark.parametrize("early", [True, False])
 def test_undo_right_after_deleting_the_only_line_restores_it(chat: ChatDriver, early: bool) -> None:
-    """The block is gone and the cursor is in the input, but the last change is the deletion; the draft's come later."""
+    """Although the block is gone and the cursor is in the input, `u` undoes the deletion first.
+
+    After that, it undoes edits of the draft.
+    """
     chat.nvim.feed("Gione<Esc>A two<Esc>")
     chat.push(events.ContextItems(items=ITEMS[:1]))
     chat.nvim.feed("gg2Gdd")
@@ -135,7 +141,7 @@ def test_undo_right_after_deleting_the_only_line_restores_it(chat: ChatDriver, e
 
 
 def test_gf_opens_the_file_beside_the_chat(chat: ChatDriver) -> None:
-    """The chat's own window is not used."""
+    """The file does not replace the chat in its window."""
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     (work / "lua").mkdir()
     (work / "lua" / "foo.lua").write_text("return 'found it'\n")
@@ -195,7 +201,7 @@ def test_gf_names_a_missing_file(chat: ChatDriver) -> None:
 
 
 def test_the_meter_shows_tokens_window_and_share(chat: ChatDriver) -> None:
-    """`~` while it is an estimate; the thresholds from 50 % on."""
+    """`~` marks an estimate; thresholds are shown from 50 % on."""
     chat.push(meter(35800, exact=False))
     chat.nvim.wait_screen(r"\n gpt-4o · ~27 % +All")
     assert (
@@ -210,7 +216,7 @@ def test_the_meter_shows_tokens_window_and_share(chat: ChatDriver) -> None:
 
 
 def test_k_in_the_input_explains_the_signs_of_the_meter(chat: ChatDriver) -> None:
-    """Only those that are shown."""
+    """Only the signs currently shown are explained."""
     chat.push(events.Meter(tokens=2000, window=32000, ratio=0.0625, exact=False, assumed=True))
     chat.nvim.wait_screen(r"~6 % of 32k\?")
     chat.nvim.feed("GK")
@@ -221,7 +227,7 @@ def test_k_in_the_input_explains_the_signs_of_the_meter(chat: ChatDriver) -> Non
 
 
 def test_the_meter_is_highlighted_from_80_and_95_percent_on(chat: ChatDriver) -> None:
-    """Colour in addition to the number, never instead of it."""
+    """Colour supplements the number and never replaces it."""
     chat.nvim.command("set statusline=mine")
     chat.nvim.command("set laststatus=0")
     chat.setup({"display": {"chat": {"winbar": "never", "window": {"layout": "buffer"}}}})
@@ -236,7 +242,7 @@ def test_the_meter_is_highlighted_from_80_and_95_percent_on(chat: ChatDriver) ->
 
 
 def test_numbers_take_at_most_five_characters(chat: ChatDriver) -> None:
-    """999, 1.2k, 35.8k, 1.0M."""
+    """Examples: 999, 1.2k, 35.8k, 1.0M."""
     numbers = [0, 999, 1000, 1234, 35849, 999949, 999950, 1_000_000, 12_345_678]
     shown = chat.nvim.lua("return vim.tbl_map(require('codecompanion.text.numbers').short, ...)", numbers)
     assert shown == ["0", "999", "1.0k", "1.2k", "35.8k", "999.9k", "1.0M", "1.0M", "12.3M"]

@@ -1,4 +1,4 @@
-"""The cost of sending and of following the end: counted, because times differ between machines."""
+"""The cost of sending and of following the end, measured by counting calls because times differ between machines."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ return { math.min(line, vim.api.nvim_buf_line_count(0)), vim.fn.line('w0'), vim.
 
 
 def test_an_immediate_send_makes_one_request(chat: ChatDriver) -> None:
-    """A draft unknown to the host does not have to be stored before it is removed."""
+    """A draft unknown to the host is not stored first only to be removed again."""
     chat.submit("first")
     chat.submit("second")
     assert [len(chat.sent(verb)) for verb in ("submit", "save_draft")] == [2, 0]
 
 
 def test_a_stored_draft_is_updated_to_the_sent_text(chat: ChatDriver) -> None:
-    """Storing the message removes exactly this text from the drafts."""
+    """Storing the message removes exactly this text from the drafts, so they must match."""
     chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), 'half')")
     chat.nvim.wait_for(lambda: chat.sent("save_draft"), "the draft")
     chat.submit("half a sentence")
@@ -84,7 +84,7 @@ def test_the_end_is_followed_below_closed_folds(chat: ChatDriver) -> None:
 
 
 def test_an_endless_line_is_measured_and_painted_in_parts(chat: ChatDriver) -> None:
-    """35,000 bytes without a line break: no frame measures all of them, no painter takes them at once."""
+    """For 35,000 bytes without a line break, no single frame measures or paints them all."""
     chat.nvim.lua(
         """_G.measured, _G.parsed = 0, 0
            local real, parser = vim.api.nvim_win_text_height, vim.treesitter.get_string_parser

@@ -31,7 +31,7 @@ def test_typed_text_is_sent_with_the_key_and_the_input_cleared(chat: ChatDriver)
 
 
 def test_insert_mode_sends_with_ctrl_s(chat: ChatDriver) -> None:
-    """The insert mode key sends and leaves the cursor in the new input."""
+    """<C-s> in insert mode sends the message and leaves the cursor in the new input."""
     chat.nvim.feed("ihello<C-s>next")
     chat.nvim.wait_for(lambda: chat.sent("submit") and chat.input() == "next", "the new draft")
     assert chat.sent("submit")[0]["text"] == "hello"
@@ -58,7 +58,7 @@ def test_after_a_failed_turn_an_added_line_is_in_the_next_request(chat: ChatDriv
 
 
 def test_a_queued_message_is_marked_and_sent_once(chat: ChatDriver) -> None:
-    """Lesson 16: a submit while busy waits below the running reply."""
+    """Lesson 16: a message submitted while the chat is busy waits below the running reply."""
     chat.accept("one")
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="work"))
     submit_id = chat.submit("two")
@@ -103,7 +103,7 @@ def test_a_failed_submit_returns_before_newly_typed_text(chat: ChatDriver) -> No
     ],
 )
 def test_the_cursor_keeps_its_place_when_a_message_returns(chat: ChatDriver, keys: str, place: tuple) -> None:
-    """The next keys continue in the text, not before it."""
+    """The keys typed next continue the text at the cursor, not before it."""
     chat.nvim.feed(keys)
     sent = chat.nvim.wait_for(lambda: chat.sent("submit"), "submit")[0]
     chat.push(events.SubmitFailed(submit_id=sent["submit_id"], text=sent["text"], error="No such group."))
@@ -112,7 +112,7 @@ def test_the_cursor_keeps_its_place_when_a_message_returns(chat: ChatDriver, key
 
 
 def test_another_message_that_returns_puts_the_cursor_at_its_end(chat: ChatDriver) -> None:
-    """Two messages in one: the cursor position in one of them is meaningless."""
+    """With two messages involved, the cursor position in one of them is meaningless."""
     first = chat.submit("first")
     chat.submit("second")
     chat.nvim.feed("i")
@@ -132,7 +132,7 @@ def test_the_cursor_stays_where_the_user_reads(chat: ChatDriver) -> None:
 
 
 def cursor_in_input(chat: ChatDriver) -> tuple[int, int]:
-    """Return the cursor as row relative to the input's first row, and byte."""
+    """Return the cursor position as a row relative to the first input row and a byte column."""
     chat.nvim.settle()
     row, col = chat.nvim.lua(
         """local chat = require('codecompanion.chat').last_chat()
@@ -143,7 +143,7 @@ def cursor_in_input(chat: ChatDriver) -> tuple[int, int]:
 
 
 def test_typing_during_a_reply_stays_in_the_input(chat: ChatDriver) -> None:
-    """Lesson 16: the buffer stays editable; machine text is inserted above the input."""
+    """Lesson 16: the buffer stays editable; generated text is inserted above the input."""
     chat.accept("go")
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"))
     chat.nvim.feed("Gi")
@@ -157,7 +157,7 @@ def test_typing_during_a_reply_stays_in_the_input(chat: ChatDriver) -> None:
 
 
 def test_undo_restores_the_draft_and_never_removes_machine_text(chat_everywhere: ChatDriver) -> None:
-    """`u` walks through the user's own edits, also across text written by the plugin in between."""
+    """`u` steps through the user's own edits, even when the plugin has written text between them."""
     chat = chat_everywhere
     chat.accept("go")
     chat.nvim.feed("Gione<Esc>")
@@ -182,7 +182,7 @@ def test_undo_restores_the_draft_and_never_removes_machine_text(chat_everywhere:
 
 
 def test_undo_does_not_restore_a_sent_message(chat: ChatDriver) -> None:
-    """It could be sent twice; a message that could not be sent returns on its own."""
+    """Otherwise it could be sent twice; a message that could not be sent returns on its own."""
     chat.accept("sent once")
     chat.reply("ok")
     chat.nvim.feed("Gu")
@@ -199,7 +199,7 @@ def test_undo_does_not_restore_a_sent_message(chat: ChatDriver) -> None:
 
 
 def test_deleting_everything_leaves_a_working_input(chat_everywhere: ChatDriver) -> None:
-    """`:%d` and `ggdG` remove no sent message: the chat is redrawn, with the input."""
+    """`:%d` and `ggdG` do not remove sent messages: the chat is redrawn, with the input."""
     chat = chat_everywhere
     chat.accept("question")
     chat.reply("answer")
@@ -216,7 +216,7 @@ def test_deleting_everything_leaves_a_working_input(chat_everywhere: ChatDriver)
 
 
 def test_edits_across_the_header_keep_the_draft(chat: ChatDriver) -> None:
-    """`dd` on the input, `dk`, `J` and typing on the header: the region is rebuilt, its text kept."""
+    """After `dd` in the input, or `dk`, `J` or typing on the header, the region is rebuilt and its text kept."""
     chat.accept("question")
     chat.reply("answer")
     chat.nvim.feed("Giabc<Esc>dd")
@@ -245,7 +245,7 @@ def test_deleting_from_a_reply_into_the_draft_removes_neither(chat: ChatDriver) 
 
 
 def test_the_draft_is_saved_during_typing(chat: ChatDriver) -> None:
-    """Debounced, and at once when insert mode ends."""
+    """Saving is debounced, but immediate when insert mode ends."""
     chat.nvim.feed("ihalf a thought")
     chat.nvim.wait_for(lambda: {"text": "half a thought", "chat": chat.id} in chat.sent("save_draft"), "a saved draft")
     chat.nvim.feed(" more<Esc>")
@@ -253,7 +253,7 @@ def test_the_draft_is_saved_during_typing(chat: ChatDriver) -> None:
 
 
 def test_a_stored_draft_is_back_in_the_input(chat: ChatDriver) -> None:
-    """After a crash of the editor the draft arrives with chat_opened."""
+    """After an editor crash, the draft arrives with `chat_opened`."""
     stored = {"id": "stored", "title": "", "updated": 1700000000, "messages": 1, "cwd": "/", "owned": False}
     chat.answer("list_sessions", [stored])
     chat.nvim.lua("require('codecompanion.chat').resume('stored')")
@@ -265,7 +265,7 @@ def test_a_stored_draft_is_back_in_the_input(chat: ChatDriver) -> None:
 
 
 def test_the_draft_survives_toggling(chat: ChatDriver) -> None:
-    """Hide and show: text and cursor keep their places."""
+    """After hiding and showing the chat, its text and the cursor are where they were."""
     chat.nvim.feed("idraft<Esc>")
     chat.nvim.lua("require('codecompanion.chat').toggle()")
     chat.nvim.settle()
@@ -291,7 +291,7 @@ def test_a_selection_joins_the_draft_with_its_location_and_a_safe_fence(chat: Ch
 
 
 def test_text_moved_into_the_transcript_is_moved_back(chat: ChatDriver) -> None:
-    """`:m0` moves a draft line above everything, `:g` damages it before `:bd`: the draft stays as it was."""
+    """The draft is unchanged after `:m0` moves one of its lines to the top, and after `:g` damages it before `:bd`."""
     chat.accept("question")
     chat.reply("answer")
     chat.nvim.feed("Gione x<CR>two<Esc>")
@@ -310,7 +310,7 @@ def test_text_moved_into_the_transcript_is_moved_back(chat: ChatDriver) -> None:
 
 
 def test_deleting_everything_detaches_nothing_with_a_message(chat: ChatDriver) -> None:
-    """From the context block `dG` covers the transcript: attachments stay attached."""
+    """`dG` from the context block also covers the transcript, and attachments stay attached."""
     item = events.ContextItem(id="i1", kind="file", label="a.txt", tokens=3)
     chat.push(events.ContextItems(items=(item,)))
     chat.accept("question")
@@ -323,7 +323,7 @@ def test_deleting_everything_detaches_nothing_with_a_message(chat: ChatDriver) -
 
 
 def draw_again(chat: ChatDriver) -> None:
-    """Let the host redraw question and answer."""
+    """Make the host redraw the question and answer."""
     chat.push(
         events.Redrawn(),
         events.Restored(
@@ -338,7 +338,7 @@ def draw_again(chat: ChatDriver) -> None:
 
 
 def test_typing_after_arrow_keys_goes_to_the_input(chat: ChatDriver) -> None:
-    """Each key used to cause an error with a prompt; typed or pasted text is kept, and none of it acts as a key."""
+    """Typed or pasted text is kept and none of it acts as a key; each key used to cause an error with a prompt."""
     chat.push(events.ContextItems(items=(events.ContextItem(id="i1", kind="rules", label="AGENTS.md"),)))
     chat.accept("a question")
     chat.reply("an answer\nof two lines")
@@ -395,7 +395,7 @@ def test_special_keys_work_in_the_input_too(chat: ChatDriver, key: str, left: st
 
 
 def test_a_users_mapping_of_return_works_in_the_input(chat: ChatDriver) -> None:
-    """Completion and autopairs map it; an insert-mode send key also works from the transcript."""
+    """Completion and autopairs plugins map `<CR>`; an insert-mode send key also works from the transcript."""
     chat.nvim.lua("vim.keymap.set('i', '<CR>', '<CR>- ')")
     chat.accept("a question")
     chat.nvim.feed("Gione<Up><Up><Up>")

@@ -23,7 +23,7 @@ def go_to(chat: ChatDriver, text: str) -> None:
 
 @pytest.mark.parametrize("key", ["gx", "?", "{", "}", "/", "*", "n"])
 def test_standard_keys_keep_their_meaning(chat: ChatDriver, key: str) -> None:
-    """URLs open, search searches, paragraph motions work."""
+    """Keys for opening URLs, searching and paragraph motions are not mapped."""
     assert chat.nvim.lua("return vim.fn.maparg(..., 'n', false, true).buffer or 0", key) == 0
 
 
@@ -70,7 +70,7 @@ def test_q_ends_a_macro_and_starts_none(chat: ChatDriver) -> None:
 
 
 def test_gy_yanks_the_block_under_the_cursor_or_the_last_one_above(chat: ChatDriver) -> None:
-    """A fence inside a longer one is text."""
+    """A fence inside a longer fence is text."""
     chat.accept("go")
     chat.reply(CODE)
     for place, wanted in (("local one", "local one = 1\n"), ("inner", "```\ninner\n```\n"), ("and", "local one = 1\n")):
@@ -122,7 +122,7 @@ def test_the_fold_key_jumps_forward_outside_a_fold(chat: ChatDriver) -> None:
 
 
 def test_closing_a_busy_chat_asks(chat: ChatDriver) -> None:
-    """An extra `<C-c>` must not silently drop a pending question or stop a turn."""
+    """An accidental extra `<C-c>` does not silently drop a pending question or stop a turn."""
     chat.accept("question")
     chat.push(events.State(state="streaming", label="streaming"))
     chat.nvim.press_ctrl_c(lambda: "Closing stops the running turn" in chat.nvim.screen())
@@ -143,7 +143,7 @@ def test_closing_a_busy_chat_asks(chat: ChatDriver) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 20)])
 def test_the_help_names_the_tools_that_are_not_sent(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
-    """A small window holds some back; a model whose template has none gets none, for the reason that is given."""
+    """It names the tools held back because of a small window, and gives the reason if the model supports none."""
     chat = make_chat(nvim_factory, size=size)
     names = [f"tool_{number}" for number in range(25)]
 

@@ -1,4 +1,4 @@
-"""Opening, layouts, restoring, crashes: the life of a chat (lessons 33, 35, 36; R-544)."""
+"""The life cycle of a chat: opening, layouts, restoring and crashes (lessons 33, 35, 36; R-544)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness import Nvim
 
 
 def entries(count: int) -> list[events.Entry]:
-    """A stored chat with `count` turns."""
+    """Return the entries of a stored chat with `count` turns."""
     found = []
     for number in range(count):
         found.append(events.Entry(kind="user", text=f"question {number}", message_id=f"u{number}"))
@@ -114,7 +114,7 @@ def test_a_wiped_buffer_closes_its_chat(chat: ChatDriver) -> None:
 
 
 def test_a_stored_chat_is_drawn_newest_first_without_moving_the_view(chat_everywhere: ChatDriver) -> None:
-    """The first piece fills the screen; the rest is drawn above it without scrolling."""
+    """The first batch fills the screen; the rest is drawn above it without scrolling."""
     chat = chat_everywhere
     stored = entries(120)
     chat.push(events.Restored(entries=tuple(stored[-30:]), first=True))
@@ -133,7 +133,7 @@ def test_a_stored_chat_is_drawn_newest_first_without_moving_the_view(chat_everyw
 
 
 def test_the_view_of_a_restored_chat_does_not_move(chat: ChatDriver) -> None:
-    """Older pieces are drawn above the cursor; the visible text stays in place."""
+    """Older batches are drawn above the cursor; the visible text stays in place."""
     stored = entries(200)
     chat.push(events.Restored(entries=tuple(stored[-60:]), first=True))
     chat.nvim.feed("gg30Gzt")
@@ -155,7 +155,10 @@ def test_a_turn_split_between_two_pieces_has_one_header(chat: ChatDriver) -> Non
 
 
 def test_an_answer_after_a_redraw_during_an_undo_has_its_header(chat: ChatDriver) -> None:
-    """A redraw during work may end inside a turn; one after the work does not."""
+    """A redraw during a running operation may end inside a turn.
+
+    An undo does not, so the next answer has its own header.
+    """
     chat.push(events.State(state="busy", label="undoing"))
     chat.push(events.Redrawn(), events.Restored(entries=tuple(entries(1)), first=True, last=True))
     chat.push(events.State(state="idle"), events.ReplyStarted(adapter="openai", model="gpt-4o"))
@@ -163,7 +166,7 @@ def test_an_answer_after_a_redraw_during_an_undo_has_its_header(chat: ChatDriver
 
 
 def test_a_restored_compaction_folds_the_messages_above_it(chat: ChatDriver) -> None:
-    """Also if the turns it replaced arrive later."""
+    """This also works if the summarised turns arrive later."""
     card = events.Entry(
         kind="compacted",
         text="## 1. Intent\nthe summary",
@@ -196,7 +199,7 @@ coroutine.resume = function(...) _G.slices = _G.slices + 1 return resume(...) en
 
 
 def test_removed_messages_of_a_long_chat_are_folded_in_slices(chat: ChatDriver) -> None:
-    """Typing and streaming continue; messages removed in between are folded too, and restored ones are not."""
+    """Typing and streaming continue; messages removed during the work are folded too, and restored ones are not."""
     stored = [
         msgspec.structs.replace(entry, text="a line\n" * 150) if entry.kind == "reply" else entry
         for entry in entries(30)
@@ -246,7 +249,7 @@ def test_removed_messages_of_a_long_chat_are_folded_in_slices(chat: ChatDriver) 
 
 
 def test_a_message_is_sent_in_one_edit(chat: ChatDriver) -> None:
-    """The overhead of an edit (options, windows that follow) is most of the cost of a submit."""
+    """The overhead per edit (setting options, scrolling windows) is most of the cost of a submit."""
     chat.nvim.lua(
         """_G.followed = 0
            local view = require('codecompanion.chat.buffer.scroll')
@@ -262,14 +265,14 @@ def test_a_message_is_sent_in_one_edit(chat: ChatDriver) -> None:
 
 
 def crash(chat: ChatDriver, **more: object) -> None:
-    """Let the host die."""
+    """Make the host crash."""
     event = {"type": "host_exit", "code": 9, "text": "The Python host ended (status 9).", **more}
     chat.nvim.lua("require('codecompanion.host').on_events(...)", json.dumps([event]))
     chat.drain()
 
 
 def test_after_a_crash_of_the_host_received_text_stays(chat: ChatDriver) -> None:
-    """Lesson 36: the buffer stays; the next action reopens the chat, and nothing old is drawn again."""
+    """Lesson 36: the buffer stays; the next action reopens the chat without redrawing old messages."""
     chat.accept("stored")
     chat.push(
         events.ReplyStarted(adapter="openai", model="gpt-4o"),
@@ -291,7 +294,7 @@ def test_after_a_crash_of_the_host_received_text_stays(chat: ChatDriver) -> None
 
 
 def sent_into_a_crash(chat: ChatDriver) -> str:
-    """Send a message that the host no longer answers; return its key."""
+    """Send a message, crash the host before it confirms it, and return the message's key."""
     chat.submit("sent or not")
     chat.nvim.feed("Gitail")
     crash(chat)
@@ -306,7 +309,7 @@ def sent_into_a_crash(chat: ChatDriver) -> str:
 
 
 def test_an_unstored_message_returns_separately_from_typed_text(chat: ChatDriver) -> None:
-    """Lesson 36: only after the next host has checked; the cursor stays on the word being typed."""
+    """Lesson 36: it returns only after the next host has checked; the cursor stays on the word being typed."""
     sent_into_a_crash(chat)
     chat.nvim.feed(" more")
     chat.nvim.wait_for(lambda: chat.input() == "tail more", "what is typed")
@@ -336,7 +339,7 @@ def test_a_stored_message_is_drawn_as_sent_and_cannot_be_sent_again(chat: ChatDr
 
 
 def test_a_host_that_dies_before_answering_leaves_the_question_open(chat: ChatDriver) -> None:
-    """The third one answers; the message is neither lost nor duplicated."""
+    """The third host answers; the message is neither lost nor duplicated."""
     key = sent_into_a_crash(chat)
     crash(chat, never_ready=True)
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 3, "the question to another host")
@@ -347,7 +350,7 @@ def test_a_host_that_dies_before_answering_leaves_the_question_open(chat: ChatDr
 
 
 def test_a_chat_with_an_unloaded_buffer_settles_it_too(chat: ChatDriver) -> None:
-    """An unstored message is in the draft when the chat is shown again, and kept until then."""
+    """An unstored message is kept in the draft until the chat is shown again."""
     chat.submit("sent or not")
     bufnr = chat.nvim.lua("return require('codecompanion.chat').current().bufnr")
     chat.nvim.command("enew")
@@ -361,7 +364,10 @@ def test_a_chat_with_an_unloaded_buffer_settles_it_too(chat: ChatDriver) -> None
 
 
 def test_a_queued_message_is_kept_with_the_draft(chat: ChatDriver) -> None:
-    """Lesson 36: kill -9 of Neovim loses neither queued nor newly typed text; once sent, it is not a draft."""
+    """Lesson 36: `kill -9` of Neovim loses neither queued nor newly typed text.
+
+    A sent message is no longer in the draft.
+    """
     chat.accept("go")
     chat.push(events.State(state="streaming", label="streaming"))
     chat.submit("a second one")
@@ -375,7 +381,7 @@ def test_a_queued_message_is_kept_with_the_draft(chat: ChatDriver) -> None:
 
 
 def test_resume_without_an_id_lets_the_user_choose(chat: ChatDriver) -> None:
-    """Through vim.ui.select, newest first; "last" takes the newest."""
+    """The choice uses `vim.ui.select`, newest first; "last" takes the newest."""
     chat.answer(
         "list_sessions",
         [
@@ -401,7 +407,7 @@ def test_resume_without_an_id_lets_the_user_choose(chat: ChatDriver) -> None:
 
 
 def test_clearing_empties_the_buffer_and_keeps_the_draft(chat: ChatDriver) -> None:
-    """`gC`; the log keeps everything."""
+    """`gC` empties the buffer; the log keeps everything."""
     chat.push(events.ContextItems(items=(events.ContextItem(id="a", kind="rules", label="AGENTS.md"),)))
     chat.accept("question")
     chat.reply("answer")
@@ -495,7 +501,7 @@ end
 @pytest.mark.parametrize("layout", ["vertical", "buffer", "float"])
 @pytest.mark.parametrize("level", [-1, 99])
 def test_a_chat_shown_again_keeps_its_folds(nvim_factory, layout: str, level: int) -> None:
-    """Vim keeps them: in a long chat nothing is rebuilt unless something changed in between."""
+    """Vim keeps them: in a long chat, nothing is rebuilt unless something changed while it was hidden."""
     init = f"vim.o.foldlevelstart = {level}\n"
     chat = make_chat(nvim_factory, init=init, options={"display": {"chat": {"window": {"layout": layout}}}})
     chat.accept("question")

@@ -1,4 +1,4 @@
-"""Lists requested from the host: they show that they load, and never open over other work."""
+"""Lists requested from the host: they show a loading state and never open over other work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def answer_late(chat: ChatDriver, verb: str, result: Any) -> None:
 
 
 def test_a_late_list_shows_loading_and_does_not_open_over_other_work(chat: ChatDriver) -> None:
-    """`ga`, then typing: the list is ready when requested again, and is not requested twice."""
+    """After `ga` and then typing, the list is ready when requested again and is not fetched twice."""
     chat.nvim.feed("ga")
     chat.nvim.wait_screen("Loading the models…")
     chat.nvim.feed("ihello")
@@ -52,7 +52,7 @@ def test_a_late_list_shows_loading_and_does_not_open_over_other_work(chat: ChatD
 
 
 def test_the_code_of_a_question_does_not_open_over_typed_text(chat: ChatDriver) -> None:
-    """`/context` may take a while: keys go to the text being typed."""
+    """`/context` may take a while; meanwhile, keys go to the text being typed."""
     row = {"path": "a.py", "start": 1, "end": 9, "what": "a.py:1-9", "source": "search", "score": 0.5, "tokens": 9}
     report = {"title": "1 snippet", "head": [], "rows": [{**row, "state": "in", "why": ""}], "can_choose": True}
     chat.nvim.feed("i/context why?<Esc><CR>")
@@ -82,7 +82,7 @@ def test_a_list_requested_twice_opens_once(chat: ChatDriver) -> None:
 
 
 def test_an_unusable_adapter_is_listed_with_the_reason_and_refused(chat: ChatDriver) -> None:
-    """`azure_openai` without its address: it offers no model, and by name it is refused with the reason."""
+    """`azure_openai` without a URL offers no models, and choosing it by name is refused with the reason."""
     chat.answer("list_models", [*MODELS, {**UNUSABLE, "brief": "no address"}])
     chat.nvim.feed("i/adapter azure_openai<Esc><CR>")
     chat.nvim.wait_screen("! azure_openai: no address is set. The adapter was not changed.")
@@ -91,7 +91,10 @@ def test_an_unusable_adapter_is_listed_with_the_reason_and_refused(chat: ChatDri
 
 
 def test_the_list_of_models_starts_on_the_current_one(chat: ChatDriver) -> None:
-    """Unusable adapters are below with the reason, also a cloud without credentials; choosing one changes nothing."""
+    """Unusable adapters are listed below with the reason, including a cloud without credentials.
+
+    Choosing one changes nothing.
+    """
     bedrock = {"adapter": "bedrock", "models": [{"name": "global.claude", "window": 200_000}]}
     template = {"adapter": "openai_compatible", "models": [], "problem": "Nothing listens there.", "brief": "away"}
     offline = {"adapter": "offline", "models": [{"name": "offline", "window": 0}]}
@@ -126,7 +129,7 @@ def test_the_list_of_models_starts_on_the_current_one(chat: ChatDriver) -> None:
 def test_long_list_entries_wrap_and_take_only_the_rows_they_need(
     nvim_factory: Callable[..., Nvim],
 ) -> None:
-    """`/policy` at 80x24: the middle of each line used to be cut off, with empty rows below."""
+    """With `/policy` at 80x24, the middle of each line used to be cut off, with empty rows below."""
     chat = make_chat(nvim_factory, size=(80, 24))
     about = "edits old tool results first and summarises everything before the last four turns when that is not enough"
     rows = [{"name": f"policy{n}", "description": f"{about} {n}.", "current": n == 2} for n in range(6)]

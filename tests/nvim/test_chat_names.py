@@ -1,4 +1,4 @@
-"""The names of chat buffers, and writing their text to files."""
+"""Chat buffer names, and writing chat text to files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def named(chat: ChatDriver, title: str = "New chat") -> str:
 
 
 def test_the_name_has_the_title_and_follows_it(chat: ChatDriver) -> None:
-    """No second buffer, no change of the alternate file, not modified; also while the chat is hidden."""
+    """A title change creates no second buffer and keeps the alternate file.
+
+    It leaves the buffer unmodified, even while the chat is hidden.
+    """
     assert name_of(chat) == named(chat)
     assert len(chat.id) == 12
     chat.nvim.command("edit! other.txt | buffer #")
@@ -61,7 +64,7 @@ def test_the_name_has_the_title_and_follows_it(chat: ChatDriver) -> None:
     ],
 )
 def test_a_name_is_safe_in_commands(chat: ChatDriver, title: str, shown: str) -> None:
-    """Special characters are replaced: `:e name` finds the chat, and a session file has its name."""
+    """Special characters are replaced, so `:e name` finds the chat and a session file can contain its name."""
     chat.push(events.TitleChanged(title=title))
     name = name_of(chat)
     assert name == named(chat, shown)
@@ -74,7 +77,7 @@ def test_a_name_is_safe_in_commands(chat: ChatDriver, title: str, shown: str) ->
 
 @pytest.mark.parametrize("name", ["codecompanion://an older title · {}", "codecompanion://{}"])
 def test_other_names_with_the_id_open_the_chat(chat: ChatDriver, name: str) -> None:
-    """A name with an older title, and one of an earlier version: one buffer, with the present title."""
+    """A name with an older title or in an earlier version's format opens the same buffer, with the current title."""
     chat.push(events.TitleChanged(title="fix it"))
     bufnr = chat.nvim.lua("return vim.api.nvim_get_current_buf()")
     chat.nvim.command("enew")
@@ -92,7 +95,7 @@ def test_other_names_with_the_id_open_the_chat(chat: ChatDriver, name: str) -> N
 
 
 def test_a_session_file_restores_a_chat_whose_title_has_changed(chat: ChatDriver, tmp_path: Path) -> None:
-    """The session has the older title; its id finds the chat."""
+    """The session file has the older title; the chat is found by its id."""
     chat.push(events.TitleChanged(title="it's 100% #1"))
     chat.nvim.command(f"mksession! {tmp_path}/Session.vim")
     assert "it’s 100 1 · " in (tmp_path / "Session.vim").read_text().replace("\\", "")

@@ -25,7 +25,7 @@ def draw_again(chat: ChatDriver, *entries: Entry) -> str:
 
 
 def test_notices_reappear_once_at_their_place(chat: ChatDriver) -> None:
-    """The log has the end of the turn, this Neovim has the rest; each sentence appears once, in order."""
+    """The end of the turn comes from the log and the rest from this Neovim; each sentence appears once, in order."""
     chat.push(events.Notice(level=Severity.WARN, text="before all"))
     chat.accept("question")
     chat.push(events.Notice(level=Severity.WARN, text="below the question"))
@@ -39,7 +39,7 @@ def test_notices_reappear_once_at_their_place(chat: ChatDriver) -> None:
 
 
 def test_a_prompt_to_continue_is_shown_between_the_parts_of_a_reply(chat: ChatDriver) -> None:
-    """The text that the model reads in between is shown live and after a redraw."""
+    """The continuation prompt that the model reads is shown both live and after a redraw."""
     chat.accept("question")
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="half"))
     chat.push(events.ReplyFinished(message_id="r", stop="length"))
@@ -71,7 +71,7 @@ def test_a_notice_is_below_its_message_in_a_later_piece(chat: ChatDriver) -> Non
 
 
 def test_a_resumed_chat_shows_the_end_of_its_last_turn_and_a_remedy(chat: ChatDriver) -> None:
-    """Nothing is remembered from another Neovim: the log alone provides it."""
+    """Both come from the log alone, because nothing from another Neovim is remembered."""
     entries = (USER, REPLY, STOPPED)
     chat.push(events.Restored(entries=entries, first=True, last=True))
     chat.nvim.wait_screen(r"· Stopped\. · gr asks again")
@@ -79,7 +79,7 @@ def test_a_resumed_chat_shows_the_end_of_its_last_turn_and_a_remedy(chat: ChatDr
 
 
 def test_notices_on_opening_are_not_repeated(chat: ChatDriver) -> None:
-    """A reopened chat receives them again from the host."""
+    """The host sends the notices again when a chat is reopened, but each is shown once."""
     opened = {"adapter": "openai", "model": "gpt-4o", "window": 1000, "policy": "codecompanion", "title": ""}
     warning = events.Notice(level=Severity.WARN, text="The policy is no longer configured.")
     restored = events.Restored(entries=(USER,), first=True, last=True)
@@ -100,7 +100,7 @@ def test_notices_on_opening_are_not_repeated(chat: ChatDriver) -> None:
 
 
 def test_a_returned_message_has_no_hint_to_ask_again(chat: ChatDriver) -> None:
-    """It was never stored, so there is nothing to ask again; the sentence says where it is."""
+    """The message was never stored, so there is nothing to ask again; the notice says where the message is."""
     number = chat.submit("important")
     chat.push(events.TurnFinished(reason="failed", error="The disk is full."))
     chat.push(events.SubmitFailed(submit_id=number, text="important", error="Not sent; your message is in the input."))
@@ -114,7 +114,7 @@ def test_a_returned_message_has_no_hint_to_ask_again(chat: ChatDriver) -> None:
 
 
 def test_the_return_of_a_long_message_is_reported_in_the_visible_area(chat: ChatDriver) -> None:
-    """The reason is above the input: if the input fills the window, the command line shows it, too."""
+    """The reason is above the input; if the input fills the window, it is also shown in the command line."""
     text = "\n".join(f"line {number}" for number in range(200))
     number = chat.submit(text)
     chat.push(events.SubmitFailed(submit_id=number, text=text, error="Not sent: 11,910 tokens, 8,192 fit."))
@@ -123,7 +123,10 @@ def test_the_return_of_a_long_message_is_reported_in_the_visible_area(chat: Chat
 
 
 def test_a_refused_message_is_reported_below_its_end_during_typing(chat: ChatDriver) -> None:
-    """In Insert mode Neovim's "-- INSERT --" erases the command line; the sentence goes with its message."""
+    """In insert mode, Neovim's "-- INSERT --" erases the command line.
+
+    The reason therefore stays below the message and disappears with it.
+    """
     lines = [f"line {number}" for number in range(60)]
     chat.nvim.feed("Gi")
     chat.nvim.request("nvim_paste", "\n".join(lines), True, -1)
@@ -148,7 +151,7 @@ def meter(*, paused: bool) -> events.Meter:
 
 @pytest.mark.parametrize("loaded", [True, False])
 def test_a_notice_about_a_pause_disappears_with_the_pause(chat: ChatDriver, loaded: bool) -> None:
-    """R-545: after `/redo` nothing is paused, whatever was reported since; a redraw does not restore it."""
+    """R-545: after `/redo` nothing is paused, whatever was reported since, and a redraw does not restore the notice."""
     chat.accept("question")
     before = chat.text()
     told = events.Notice(level=Severity.WARN, text="Compaction is paused until then.", while_paused=True)
@@ -171,7 +174,7 @@ def test_a_notice_about_a_pause_disappears_with_the_pause(chat: ChatDriver, load
 
 @pytest.mark.parametrize(("text", "row"), [("x" * 44, "\ngr asks again"), ("x" * 20, "✗ x+ · gr asks again")])
 def test_a_hint_is_not_broken_inside_a_word(nvim_factory: Callable[..., Nvim], text: str, row: str) -> None:
-    """Virtual text ignores 'linebreak': a word that does not fit starts the next row, without a separator."""
+    """Virtual text ignores 'linebreak', so a word that does not fit starts the next row, without a separator."""
     chat = make_chat(nvim_factory, size=(60, 24))
     chat.accept("question")
     chat.push(events.TurnFinished(reason="failed", error=text + "x"))
@@ -186,7 +189,7 @@ AWAY = (
 
 
 def test_no_word_of_the_status_of_a_local_server_is_broken(nvim_factory: Callable[..., Nvim]) -> None:
-    """In 40 columns, where words are wrapped, whatever the length of its last row."""
+    """In 40 columns, words wrap correctly whatever the length of the last row."""
     chat = make_chat(nvim_factory, size=(40, 24))
     for length in range(1, 36, 2):
         model = "m" * length
@@ -202,7 +205,7 @@ def test_no_word_of_the_status_of_a_local_server_is_broken(nvim_factory: Callabl
 @pytest.mark.parametrize("resumed", [False, True])
 @pytest.mark.parametrize("how", ["message", "continue", "notice"])
 def test_a_hint_is_shown_until_something_follows(chat: ChatDriver, how: str, resumed: bool) -> None:
-    """`gr asks again` beside "Stopped." goes with the next text, "Stopped." itself once the question is answered."""
+    """`gr asks again` next to "Stopped." disappears with the next text, "Stopped." once a new question is answered."""
     if resumed:
         chat.push(events.Restored(entries=(USER, REPLY, STOPPED), first=True, last=True))
     else:
@@ -222,7 +225,7 @@ def test_a_hint_is_shown_until_something_follows(chat: ChatDriver, how: str, res
 
 
 def test_an_unsent_message_is_marked_until_it_is_sent(chat: ChatDriver) -> None:
-    """Seen: "Not sent" above the answer to that very message."""
+    """`Not sent` is not shown above the answer to that very message."""
     why = "Not sent: 6,029 tokens, 6,000 fit. Your message is back in the input."
     number = chat.submit("a long question")
     chat.push(events.SubmitFailed(submit_id=number, text="a long question", error=why))

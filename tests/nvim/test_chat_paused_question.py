@@ -1,4 +1,4 @@
-"""The question whether to compact during a pause of compaction, as shown to the user (R-545)."""
+"""The question whether to compact while compaction is paused, as the user sees it (R-545)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BODY = "Compaction is paused since your undo.\nNo: your message goes back into t
 
 
 def ask(chat: ChatDriver) -> int:
-    """Let a sent message wait for the answer; return its number."""
+    """Send a message that waits for the user's answer about compaction; return its submit id."""
     chat.nvim.feed("<Esc>Gihello<Esc><CR>")
     chat.nvim.wait_for(lambda: chat.sent("submit"), "the submit")
     number = chat.sent("submit")[0]["submit_id"]
@@ -31,7 +31,7 @@ def ask(chat: ChatDriver) -> int:
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_the_bar_shows_the_open_question_at_every_width(nvim_factory: Callable[..., Nvim], columns: int) -> None:
-    """R-545: with the pause and the fill of the window; the key that leads to it is named."""
+    """R-545: the bar also shows pause and context usage, and the state line names the key leading to the question."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.push(events.Meter(tokens=20_412, window=20_000, ratio=1.0206, exact=False, compact_at=5000, paused=True))
     ask(chat)
@@ -43,7 +43,10 @@ def test_the_bar_shows_the_open_question_at_every_width(nvim_factory: Callable[.
 
 
 def test_the_question_is_a_block_with_two_keys_and_no_prompt(chat: ChatDriver) -> None:
-    """The request that does not fit, the effect of a no, and the pending message; a no has no second question."""
+    """The block shows the request that does not fit, the effect of declining, and the pending message.
+
+    Declining asks nothing else.
+    """
     number = ask(chat)
     text = "\n".join(chat.nvim.lines())
     assert f"▎ compact: {TITLE} · not sent yet" in text

@@ -1,4 +1,4 @@
-"""Random events and typing: in any order, draft, anchors and folds stay correct."""
+"""Random events and typing: the draft, anchors and folds stay correct in any order."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class Player:
         self.chat.nvim.settle()
 
     def step(self) -> str:
-        """Do one random thing; return its name."""
+        """Perform one random action; return its name."""
         often = [self.text] * 6 + [self.type] * 3
         once = [self.reasoning, self.tool, self.finish_tool, self.approval, self.submit, self.stored, self.not_stored]
         once += [self.context, self.edited, self.compaction, self.end_turn, self.toggle, self.move]
@@ -174,7 +174,7 @@ ATTENTION = re.compile(r"^\s*$|Approval needed in |The reply in .* is complete")
 
 @pytest.mark.parametrize("seed", [1, 5, 11])
 def test_a_random_chat_loses_and_misplaces_nothing(nvim_factory: Callable[..., Nvim], seed: int) -> None:
-    """R-547 and lesson 16, over sequences that would never be written down."""
+    """R-547, lesson 16: this is checked for sequences that no one would write as a test."""
     quiet = {"display": {"chat": {"window": {"layout": "buffer"}, "notify_unseen": False}}}
     chat = make_chat(nvim_factory, options=quiet, size=(90, 28))
     player, done = Player(chat, seed), list[str]()

@@ -1,4 +1,4 @@
-"""Room: the chat's window in a small terminal, with nothing important cut off."""
+"""Layout of the chat window in small terminals: nothing important is cut off."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def opened(nvim_factory: Callable[..., Nvim], size: tuple[int, int], **options: 
 
 
 def windows(chat: ChatDriver) -> list[tuple[bool, int]]:
-    """Return (is a float, width) of the chat's windows."""
+    """Return (is a float, width) for each window of the chat."""
     found = chat.nvim.lua(
         """local chat = require('codecompanion.chat').last_chat()
            return vim.tbl_map(function(win)
@@ -59,7 +59,7 @@ def windows(chat: ChatDriver) -> list[tuple[bool, int]]:
 def test_a_new_chat_has_a_readable_width(
     nvim_factory: Callable[..., Nvim], columns: int, expected: tuple[bool, int]
 ) -> None:
-    """Half of a small screen is too narrow: the split gets a minimum width, or the chat the whole window."""
+    """Half of a small screen is too narrow, so the split gets a minimum width or the chat uses the whole window."""
     assert windows(opened(nvim_factory, (columns, 24))) == [expected]
 
 
@@ -74,13 +74,16 @@ def test_a_new_chat_has_a_readable_width(
 def test_a_width_set_by_the_user_is_kept(
     nvim_factory: Callable[..., Nvim], window: dict[str, object], expected: tuple[bool, int]
 ) -> None:
-    """Columns are columns; `min_width = 0` disables the rule, `narrow_layout` selects the alternative."""
+    """`width` is in columns, `min_width = 0` disables the minimum, and `narrow_layout` selects the alternative."""
     assert windows(opened(nvim_factory, (80, 24), display={"chat": {"window": window}})) == [expected]
 
 
 @pytest.mark.parametrize("binary", [find_nvim() or "nvim", *other_nvims()])
 def test_files_side_by_side_leave_the_chat_its_width(nvim_factory: Callable[..., Nvim], binary: str) -> None:
-    """'equalalways' is on by default; half of the editor and 60 columns stay, also when windows open and close."""
+    """'equalalways' is on by default.
+
+    The chat keeps half of the editor and at least 60 columns, even when windows open and close.
+    """
     for columns, files, width in ((100, 2, 60), (130, 3, 65), (180, 2, 90)):
         chat = ChatDriver(nvim_factory(init=INIT, size=(columns, 30), binary=binary))
         chat.setup({})
@@ -95,7 +98,7 @@ def test_files_side_by_side_leave_the_chat_its_width(nvim_factory: Callable[...,
 
 
 def test_floats_follow_the_size_of_the_editor(nvim_factory: Callable[..., Nvim]) -> None:
-    """Larger and smaller; a split that became too narrow gets its minimum width back if there is room."""
+    """They grow and shrink; a split that became too narrow gets its minimum width back if there is room."""
     chat = opened(nvim_factory, (80, 24), display={"chat": {"window": {"layout": "float"}}})
     chat.nvim.request("nvim_ui_try_resize", 200, 60)
     chat.nvim.wait_for(lambda: windows(chat) == [(True, 100)], "the wider float")
@@ -105,7 +108,10 @@ def test_floats_follow_the_size_of_the_editor(nvim_factory: Callable[..., Nvim])
 
 
 def test_a_shrunken_terminal_leaves_the_file_its_half(nvim_factory: Callable[..., Nvim]) -> None:
-    """Seen: a chat that kept its 60 columns, and a file with one; with room again the chat has its minimum width."""
+    """The chat used to keep its 60 columns and leave one to the file.
+
+    When there is room again, the chat gets its minimum width.
+    """
     chat = opened(nvim_factory, (110, 24))
     for columns, width in ((80, 40), (40, 20), (60, 30), (110, 60), (108, 60)):
         chat.nvim.request("nvim_ui_try_resize", columns, 24)
@@ -115,7 +121,7 @@ def test_a_shrunken_terminal_leaves_the_file_its_half(nvim_factory: Callable[...
 
 
 def test_a_manual_resize_is_kept(nvim_factory: Callable[..., Nvim]) -> None:
-    """A wider window is the user's choice, as long as Neovim has the columns."""
+    """A wider window is the user's choice, provided that Neovim has enough columns."""
     chat = opened(nvim_factory, (110, 24))
     chat.nvim.command("vertical resize 90")
     chat.nvim.request("nvim_ui_try_resize", 108, 24)
@@ -128,7 +134,7 @@ def test_a_manual_resize_is_kept(nvim_factory: Callable[..., Nvim]) -> None:
 def test_the_bar_keeps_its_useful_parts_in_yolo_mode(
     nvim_factory: Callable[..., Nvim], columns: int, asks: bool
 ) -> None:
-    """Seen: no model, no figure, and the start cut off while an approval waits."""
+    """The model and the figures used to be missing, and the start was cut off while an approval was pending."""
     chat = opened(nvim_factory, (columns, 24))
     chat.push(METER)
     chat.nvim.feed("gty")
@@ -167,12 +173,12 @@ def test_a_second_chat_shares_the_split_if_two_would_be_narrow(
 
 
 def test_a_narrow_window_is_not_used_for_the_chat(nvim_factory: Callable[..., Nvim]) -> None:
-    """Two files side by side in 80 columns: the chat floats above them."""
+    """With two files side by side in 80 columns, the chat floats above them."""
     assert windows(opened(nvim_factory, (80, 24), before="vim.cmd.vsplit()\n")) == [(True, 78)]
 
 
 def test_quitting_a_chat_in_the_only_window_restores_the_file(nvim_factory: Callable[..., Nvim]) -> None:
-    """`:q` as in a split, not the end of Neovim; without another window the second `:q` does end it."""
+    """`:q` closes the chat as in a split and does not exit Neovim; without another window, a second `:q` does."""
     chat = opened(nvim_factory, (80, 24))
     chat.nvim.command("quit")
     assert chat.nvim.lua("return { vim.fn.expand('%'), vim.fn.winnr('$') }") == ["code.py", 1]
@@ -184,7 +190,10 @@ def test_quitting_a_chat_in_the_only_window_restores_the_file(nvim_factory: Call
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 def test_a_float_closes_for_the_window_it_covers(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
-    """A window opened below it, and text typed there, would be invisible; toggling shows the chat again."""
+    """Otherwise a window opened below the float, and text typed there, would be invisible.
+
+    Toggling shows the chat again.
+    """
     chat = opened(nvim_factory, size, display={"chat": {"window": {"layout": "float"}}})
     chat.nvim.command("help")
     chat.nvim.wait_for(lambda: windows(chat) == [], "the chat is hidden")
@@ -196,7 +205,7 @@ def test_a_float_closes_for_the_window_it_covers(nvim_factory: Callable[..., Nvi
 
 
 def test_a_float_stays_if_it_hardly_covers_the_window(nvim_factory: Callable[..., Nvim]) -> None:
-    """A user's small float over a large screen: both are visible."""
+    """A user's small float on a large screen stays open, because both are visible."""
     window = {"layout": "float", "width": 30, "height": 10}
     chat = opened(nvim_factory, (160, 50), display={"chat": {"window": window}})
     chat.nvim.feed("<C-w>w")
@@ -213,7 +222,7 @@ def test_a_split_gets_its_minimum_width_back(nvim_factory: Callable[..., Nvim]) 
 
 @pytest.mark.parametrize("width", [40, 60, 100])
 def test_the_result_of_a_call_is_kept_and_the_command_shortened(nvim_factory: Callable[..., Nvim], width: int) -> None:
-    """Also after a resize of the window."""
+    """This also applies after the window is resized."""
     chat = make_chat(nvim_factory, size=(80, 24))
     chat.accept("run tests")
     chat.push(
@@ -241,7 +250,7 @@ def test_the_result_of_a_call_is_kept_and_the_command_shortened(nvim_factory: Ca
 
 @pytest.mark.parametrize("size", [(40, 24), (80, 24)])
 def test_notes_beside_long_lines_are_visible(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
-    """Tokens of a long path, truncation, pins: at the right if there is room, else in the line."""
+    """Token counts of long paths, truncation marks and pins are on the right if there is room, else in the line."""
     chat = make_chat(nvim_factory, size=size)
     path = "src/" + "a_very_long_folder_name/" * 3 + "file.py"
     items = (
@@ -264,7 +273,7 @@ def test_notes_beside_long_lines_are_visible(nvim_factory: Callable[..., Nvim], 
 
 @pytest.mark.parametrize("columns", [24, 30, 40, 60, 80, 140])
 def test_the_meter_and_the_hint_never_cover_text(nvim_factory: Callable[..., Nvim], columns: int) -> None:
-    """The longest form that fits beside the header, and nothing if not even the percentage does."""
+    """The longest form that fits next to the header is shown, or nothing if not even the percentage fits."""
     long_name = {"interactions": {"chat": {"roles": {"user": "A rather long name"}}}}
     chat = make_chat(
         nvim_factory,
@@ -285,7 +294,7 @@ def test_the_meter_and_the_hint_never_cover_text(nvim_factory: Callable[..., Nvi
 
 
 def test_the_state_is_shortened_before_its_stop_key(nvim_factory: Callable[..., Nvim]) -> None:
-    """A long retry reason in 40 columns."""
+    """A long retry reason is cut in 40 columns."""
     chat = make_chat(nvim_factory, size=(40, 24))
     chat.accept("go")
     chat.push(events.State(state="streaming", label="waiting for the very slow model of a far away provider"))
@@ -294,7 +303,10 @@ def test_the_state_is_shortened_before_its_stop_key(nvim_factory: Callable[..., 
 
 @pytest.mark.parametrize("columns", [44, 60, 80])
 def test_the_status_line_never_shows_half_a_name(nvim_factory: Callable[..., Nvim], columns: int) -> None:
-    """`<fline  waiting for your approval`: the model is dropped before the state and the meter are shortened."""
+    """It used to show `<fline  waiting for your approval`.
+
+    The model is dropped before the state and the meter are shortened.
+    """
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
     chat.push(METER, events.Retrying(reason="too many requests", attempt=1, wait_ms=60_000))
@@ -306,7 +318,7 @@ def test_the_status_line_never_shows_half_a_name(nvim_factory: Callable[..., Nvi
 
 
 def test_at_40_columns_nothing_causes_a_prompt_or_half_a_word(nvim_factory: Callable[..., Nvim]) -> None:
-    """Sentences are cut to the command line, which has 10 cells beside the ruler; the model's name to its bar."""
+    """Sentences are cut to fit the command line, with 10 cells next to the ruler, and the model name to fit its bar."""
     chat = make_chat(nvim_factory, size=(40, 24))
     chat.push(METER)
     chat.nvim.wait_screen(r"\n gpt-4o · 28 % +All")
@@ -328,7 +340,7 @@ def test_at_40_columns_nothing_causes_a_prompt_or_half_a_word(nvim_factory: Call
 
 
 def test_the_answers_of_a_question_stay_together(nvim_factory: Callable[..., Nvim]) -> None:
-    """If they did not fit beside the question, `[n]o` used to be alone on the second line."""
+    """If the answers did not fit next to the question, `[n]o` used to be alone on the second line."""
     chat = make_chat(nvim_factory, size=(72, 24))
     chat.answer("forecast_compaction", {"before": 11_400, "after": 3_400, "pins": 0, "rules": 1, "why": ""})
     chat.push(METER)
@@ -338,7 +350,7 @@ def test_the_answers_of_a_question_stay_together(nvim_factory: Callable[..., Nvi
 
 
 def test_a_wide_status_line_names_the_chat_and_a_narrow_one_keeps_the_bar(nvim_factory: Callable[..., Nvim]) -> None:
-    """The title is cut first; our tab line shows it, too."""
+    """The title is cut first; the plugin's tab line shows it too."""
     chat = make_chat(nvim_factory, size=(120, 24))
     chat.push(METER, events.TitleChanged(title="Fix 100% of the stack"))
     chat.nvim.wait_screen(r"\n Fix 100% of the stack · gpt-4o · 28 % +All")
@@ -350,7 +362,7 @@ def test_a_wide_status_line_names_the_chat_and_a_narrow_one_keeps_the_bar(nvim_f
 
 
 def test_the_tab_line_shows_a_chats_title(nvim_factory: Callable[..., Nvim]) -> None:
-    """It used to show `c//` and an id; many tabs share the columns; the user's own tab line stays."""
+    """It used to show `c//` and an id; many tabs share the columns, and a tab line set by the user is kept."""
     chat = make_chat(nvim_factory, size=(80, 24))
     chat.nvim.command("tabnew other.py")
     screen = chat.nvim.wait_screen(r"^ Chat  other\.py +X$")
@@ -373,7 +385,7 @@ def test_the_tab_line_can_be_left_alone(nvim_factory: Callable[..., Nvim]) -> No
 
 
 def contrast(attributes: dict[str, int]) -> float:
-    """Return the contrast of a cell's colours as defined by WCAG 2: 1 (identical) to 21."""
+    """Return the contrast ratio of a cell's colours as defined by WCAG 2, from 1 (identical) to 21."""
 
     def luminance(colour: int) -> float:
         parts = [(colour >> shift & 255) / 255 for shift in (16, 8, 0)]
@@ -385,7 +397,7 @@ def contrast(attributes: dict[str, int]) -> float:
 
 
 def test_the_meter_and_the_hints_are_readable_in_every_colour_scheme(nvim_factory: Callable[..., Nvim]) -> None:
-    """A status line is light in dark themes and dark in light ones: from 80 % on the meter has its own background."""
+    """A status line is light in dark themes and dark in light ones, so the meter has its own background from 80 %."""
     chat = make_chat(nvim_factory, size=(100, 24))
     for ratio in (0.1, 0.86, 0.97):
         chat.push(events.Meter(tokens=int(ratio * 100_000), window=100_000, ratio=ratio, exact=True))
@@ -422,7 +434,7 @@ USERS_LINE = "vim.o.statusline = 'my line'\n"
 def test_the_state_is_in_a_bar_that_does_not_replace_the_users(
     nvim_factory: Callable[..., Nvim], before: str, winbar: str, in_bar: bool, in_line: bool
 ) -> None:
-    """The user's own bar or status line stays; the meter is in the buffer only if no bar has it."""
+    """A bar or status line set by the user stays; the meter is in the buffer only if no bar shows it."""
     chat = opened(nvim_factory, (120, 30), before=before, display={"chat": {"winbar": winbar}})
     chat.push(METER)
     chat.nvim.wait_screen(r"gpt-4o · 28 %|35\.8k/128\.0k")
@@ -449,7 +461,7 @@ def test_a_bar_set_later_by_another_plugin_is_left_alone(nvim_factory: Callable[
 
 @pytest.mark.parametrize("size", [(40, 24), (80, 24), (200, 60)])
 def test_the_inspector_uses_the_available_room(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
-    """Its columns are aligned with their titles, its hints complete, its figures those of the meter."""
+    """The columns are aligned with their titles, the hints are complete, and the figures match the meter."""
     chat = make_chat(nvim_factory, size=size)
     rows = [
         {"id": f"m{n}", "role": "user", "tag": "compact_summary_of", "tokens": 3_580, "state": "live", "age": n}
@@ -480,7 +492,7 @@ def test_the_inspector_uses_the_available_room(nvim_factory: Callable[..., Nvim]
 
 
 def test_reports_and_floats_open_in_normal_mode(nvim_factory: Callable[..., Nvim]) -> None:
-    """Also when sent from insert mode, with `start_in_insert_mode`."""
+    """This also applies to commands sent from insert mode with `start_in_insert_mode`."""
     chat = make_chat(
         nvim_factory,
         options={"display": {"chat": {"start_in_insert_mode": True, "window": {"layout": "buffer"}}}},

@@ -47,7 +47,7 @@ def choose(chat: ChatDriver, index: int) -> None:
     ],
 )
 def test_text_that_is_not_a_command_is_sent(chat: ChatDriver, text: str) -> None:
-    """A path must be sendable, and so must a sentence that begins like a command."""
+    """A path can be sent, and so can a sentence that begins like a command."""
     send(chat, text)
     assert [request["text"] for request in chat.sent("submit")] == [text]
 
@@ -101,7 +101,7 @@ def test_a_refused_command_stays_in_the_input(chat: ChatDriver, text: str, said:
     ],
 )
 def test_a_command_refused_by_the_host_stays_in_the_input(chat: ChatDriver, text: str, verb: str) -> None:
-    """The host's sentence is shown, and the command can be corrected."""
+    """The host's error is shown, and the command can be corrected."""
     chat.nvim.lua(
         """local host, verb = require('codecompanion.host'), ...
            local request = host.request
@@ -136,7 +136,7 @@ def test_a_command_the_host_refuses_late_returns(chat: ChatDriver) -> None:
 
 
 def test_compact_shows_a_forecast_and_takes_one_key(chat: ChatDriver) -> None:
-    """R-533: the figures are the host's; instructions may take several lines; no means no."""
+    """R-533: the figures come from the host, instructions may span several lines, and `n` compacts nothing."""
     chat.answer("forecast_compaction", {"before": 8200, "after": 2040, "pins": 2, "rules": 1, "why": ""})
     send(chat, "/compact")
     chat.nvim.wait_screen(
@@ -155,7 +155,7 @@ def test_compact_shows_a_forecast_and_takes_one_key(chat: ChatDriver) -> None:
 
 @pytest.mark.parametrize("key", ["n", "<Esc>"])
 def test_declining_a_compaction_keeps_the_instructions(chat: ChatDriver, key: str) -> None:
-    """R-533: they are the user's work; nothing is sent."""
+    """R-533: the instructions are the user's work, so they stay in the input; nothing is sent."""
     send(chat, "/compact keep the API\nand the names")
     chat.nvim.wait_screen(r"Compact now\?")
     assert chat.input() == ""
@@ -166,7 +166,7 @@ def test_declining_a_compaction_keeps_the_instructions(chat: ChatDriver, key: st
 
 
 def test_compact_is_asked_and_answered_from_insert_mode(chat: ChatDriver) -> None:
-    """One key there, too; other keys do nothing, and insert mode resumes afterwards."""
+    """One key answers in insert mode too; other keys do nothing, and insert mode resumes afterwards."""
     chat.nvim.feed("i/compact<C-s>")
     chat.nvim.wait_screen(r"Compact now\?")
     chat.nvim.feed("xZc")
@@ -181,7 +181,10 @@ NOTHING = {"before": 10, "after": 0, "pins": 0, "rules": 0, "why": "nothing is o
 
 @pytest.mark.parametrize("state", ["idle", "streaming"])
 def test_compact_with_nothing_to_do_asks_nothing(chat: ChatDriver, state: str) -> None:
-    """R-533, R-545: the host reports it in one sentence and ends a pause, or queues it: there may be work by then."""
+    """R-533, R-545: when idle, the host reports it in one sentence and ends a pause.
+
+    During a turn it queues the request, because there may be work by then.
+    """
     chat.accept("go")
     chat.push(events.State(state=state, label=""))
     chat.answer("forecast_compaction", NOTHING)
@@ -193,7 +196,7 @@ def test_compact_with_nothing_to_do_asks_nothing(chat: ChatDriver, state: str) -
 
 
 def test_instructions_for_a_compaction_with_nothing_to_do_stay(chat: ChatDriver) -> None:
-    """They are the user's work."""
+    """The instructions are the user's work and stay in the input."""
     chat.answer("forecast_compaction", NOTHING)
     send(chat, "/compact keep the API")
     chat.nvim.wait_for(lambda: chat.input() == "/compact keep the API", "the words")
@@ -202,7 +205,7 @@ def test_instructions_for_a_compaction_with_nothing_to_do_stay(chat: ChatDriver)
 
 
 def test_the_question_fits_forty_columns(nvim_factory: Callable[..., Nvim]) -> None:
-    """It takes more lines instead of losing its answers."""
+    """The prompt takes more lines instead of cutting off its answers."""
     chat = make_chat(nvim_factory, size=(40, 24))
     chat.answer("forecast_compaction", {"before": 8200, "after": 2040, "pins": 2, "rules": 1, "why": ""})
     send(chat, "/compact")
@@ -212,13 +215,13 @@ def test_the_question_fits_forty_columns(nvim_factory: Callable[..., Nvim]) -> N
 
 
 def test_the_compact_command_with_a_bang_does_not_ask(chat: ChatDriver) -> None:
-    """:CodeCompanionCompact! goes straight to the host."""
+    """`:CodeCompanionCompact!` goes straight to the host."""
     chat.nvim.lua("require('codecompanion.chat').compact('short', { ask = false })")
     assert chat.sent("compact") == [{"chat": chat.id, "instructions": "short", "go_on": False}]
 
 
 def test_clear_asks_the_host_and_help_shows_keys_and_commands(chat: ChatDriver) -> None:
-    """Help needs no host."""
+    """Help does not need the host."""
     send(chat, "/clear")
     assert len(chat.sent("clear")) == 1
     chat.nvim.request("nvim_ui_try_resize", 100, 60)
@@ -242,7 +245,7 @@ def test_file_takes_a_path_or_lets_the_user_choose(chat: ChatDriver) -> None:
 
 
 def test_file_takes_several_paths_patterns_and_spaces(chat: ChatDriver) -> None:
-    """`/file a b c`; nothing is attached if one of them is missing."""
+    """In `/file a b c`, nothing is attached if one of the files is missing."""
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     for name in ("a.lua", "b.lua", "with space.txt", "c.txt"):
         (work / name).write_text("x\n")
@@ -259,7 +262,7 @@ def test_file_takes_several_paths_patterns_and_spaces(chat: ChatDriver) -> None:
 
 
 def test_buffer_attaches_unsaved_text(chat: ChatDriver) -> None:
-    """The buffer's text, not the file's."""
+    """The buffer's text is attached, not the file's."""
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     (work / "a.lua").write_text("saved\n")
     chat.nvim.lua("local b = vim.fn.bufadd('a.lua'); vim.fn.bufload(b); vim.bo[b].buflisted = true")
@@ -274,7 +277,10 @@ def test_buffer_attaches_unsaved_text(chat: ChatDriver) -> None:
 
 
 def test_buffer_accepts_the_completed_names(chat: ChatDriver) -> None:
-    """By the end of its path or a part of it; an ambiguous name attaches nothing and lists the matches."""
+    """A buffer can be named by the end or any part of its path.
+
+    An ambiguous name attaches nothing and lists the matches.
+    """
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     for name in ("src/fact.py", "src/deep/list.py", "test/list.py"):
         (work / name).parent.mkdir(parents=True, exist_ok=True)
@@ -302,7 +308,7 @@ def test_rules_are_chosen_from_the_hosts_list(chat: ChatDriver) -> None:
 
 
 def test_a_model_is_chosen_from_the_list(chat: ChatDriver) -> None:
-    """`ga` lists all adapters and their models; the header shows the new one."""
+    """`ga` lists all adapters with their models; the header shows the new model."""
     models: list[dict[str, Any]] = [
         {"adapter": "openai", "models": [{"name": "gpt-4o", "window": 128000}]},
         {"adapter": "offline", "models": [{"name": "offline", "window": 1000000}]},
@@ -322,7 +328,7 @@ def test_a_model_is_chosen_from_the_list(chat: ChatDriver) -> None:
 
 
 def test_yolo_mode_is_visible(chat: ChatDriver) -> None:
-    """Disabled approvals must not go unnoticed."""
+    """A mode in which approvals are disabled must not go unnoticed."""
     chat.nvim.feed("gty")
     chat.nvim.wait_screen(r"## Me +YOLO")
     chat.nvim.feed("gty")
@@ -331,7 +337,7 @@ def test_yolo_mode_is_visible(chat: ChatDriver) -> None:
 
 
 def test_completion_offers_commands_and_paths(chat: ChatDriver) -> None:
-    """Native completion, only at the start of the input."""
+    """Native completion works only at the start of the input."""
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     (work / "only_this.lua").write_text("")
     chat.nvim.feed("i/comp<C-x><C-o>")
@@ -384,7 +390,7 @@ def test_header_motions_use_marks_instead_of_text(chat: ChatDriver) -> None:
 
 @pytest.mark.parametrize("module", ["blink", "cmp"])
 def test_completion_plugin_sources_offer_the_same_items(chat: ChatDriver, module: str) -> None:
-    """Called through their documented interfaces."""
+    """The sources are called through their documented interfaces."""
     chat.nvim.feed("i/ru<Esc>")
     chat.nvim.settle()
     labels = chat.nvim.lua(
@@ -406,7 +412,7 @@ def test_completion_plugin_sources_offer_the_same_items(chat: ChatDriver, module
 
 @pytest.mark.parametrize("command", ["/continue", "/compact", "/clear"])
 def test_a_chat_open_in_another_neovim_accepts_no_command(chat: ChatDriver, command: str) -> None:
-    """The chat is requested again; while the other one has it, that is reported once."""
+    """The chat is requested again; while the other Neovim has it open, that is reported once."""
     choose(chat, 1)
     chat.opened(read_only=True, resumed=True)
     chat.push(events.Restored(entries=(), first=True, last=True))
@@ -431,7 +437,7 @@ def test_a_chat_open_in_another_neovim_accepts_no_command(chat: ChatDriver, comm
     ],
 )
 def test_every_capability_has_a_slash_command(chat: ChatDriver, text: str, verb: str, payload: dict[str, Any]) -> None:
-    """Every function of commands and keys can be typed."""
+    """Every function of commands and keys is also available as typed text."""
     stored = {"id": "s1", "title": "one", "updated": 1700000000, "messages": 7, "cwd": "/", "owned": False}
     chat.answer("list_sessions", [stored])
     send(chat, text)
@@ -443,7 +449,7 @@ def test_every_capability_has_a_slash_command(chat: ChatDriver, text: str, verb:
 
 
 def test_new_uses_this_window_and_the_old_chat_stays(chat: ChatDriver) -> None:
-    """No second split; the next-chat key leads back."""
+    """No second split opens, and the previous-chat key leads back."""
     chat.accept("the old one")
     send(chat, "/new")
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
@@ -460,7 +466,10 @@ MODELS = [
 
 
 def test_model_and_adapter_are_named_completed_and_refused(chat: ChatDriver) -> None:
-    """This adapter's models first, then any; a near miss asks for confirmation, a free-form name is accepted."""
+    """This adapter's models are matched first, then any.
+
+    A near miss is refused with a suggestion, and a free-form name is accepted.
+    """
     chat.answer("list_models", MODELS)
     send(chat, "/model gpt-4.1")
     chat.nvim.wait_for(lambda: len(chat.sent("set_model")) == 1, "set_model")
@@ -478,7 +487,7 @@ def test_model_and_adapter_are_named_completed_and_refused(chat: ChatDriver) -> 
 
 
 def test_several_files_are_marked_in_the_list(chat: ChatDriver) -> None:
-    """Without a picker plugin: a list that does not block, opened in normal mode, also from insert mode."""
+    """Without a picker plugin, a non-blocking list opens in normal mode, even from insert mode."""
     work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
     for name in ("a.lua", "b.lua", "c.lua"):
         (work / name).write_text("return 1\n")
@@ -504,7 +513,7 @@ def test_a_list_can_be_left_without_a_traceback(chat: ChatDriver, key: str) -> N
 
 
 def test_interrupting_the_users_picker_causes_no_traceback(chat: ChatDriver) -> None:
-    """`<C-c>` is an error in a `vim.ui.select` based on `inputlist()`; other errors are reported."""
+    """`<C-c>` raises an error in a `vim.ui.select` based on `inputlist()`; other errors are still reported."""
     chat.answer("list_policies", [{"name": "cowork", "description": "x", "current": False}])
     chat.nvim.lua("vim.ui.select = function() error('Keyboard interrupt') end")
     send(chat, "/policy")

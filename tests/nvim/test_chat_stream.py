@@ -23,7 +23,7 @@ def highlight(chat: ChatDriver, text: str) -> dict[str, object]:
 
 
 def test_chunks_form_the_original_text(chat_everywhere: ChatDriver) -> None:
-    """Split anywhere: between lines, within a line, within a fence."""
+    """This works wherever the text is split: between lines, within a line or within a fence."""
     chat = chat_everywhere
     text = "First line\n\n```lua\nlocal x = 1\n```\n\n- one\n- two ✓ 😀\n\nlast"
     start(chat)
@@ -44,7 +44,7 @@ def test_blank_lines_around_a_reply_are_not_shown(chat: ChatDriver) -> None:
 
 
 def test_the_state_is_shown_above_the_input_and_in_the_status_line(chat: ChatDriver) -> None:
-    """In words, with the key that stops it."""
+    """The state is in words, with the key that stops it."""
     start(chat)
     screen = chat.nvim.wait_screen("⋯ streaming · q to stop")
     assert screen.split("\n")[-2].startswith(" streaming · gpt-4o")
@@ -53,7 +53,7 @@ def test_the_state_is_shown_above_the_input_and_in_the_status_line(chat: ChatDri
 
 
 def test_a_heading_in_a_reply_does_not_look_like_a_header(chat_everywhere: ChatDriver) -> None:
-    """A model that writes `## Me` does not speak for the user: headers are lines with their own background."""
+    """A model that writes `## Me` does not seem to speak for the user: headers are lines with their own background."""
     chat = chat_everywhere
     start(chat)
     chat.push(events.Text(text="## Me\n\nI am not you.\n"), events.ReplyFinished(message_id="r", stop="stop"))
@@ -69,7 +69,7 @@ def test_a_heading_in_a_reply_does_not_look_like_a_header(chat_everywhere: ChatD
 
 
 def test_a_paragraph_taller_than_the_window_stays_visible(chat_everywhere: ChatDriver) -> None:
-    """Models write paragraphs without a break: their end is above the input while they grow, and after `G`."""
+    """Models write paragraphs without line breaks: the end stays above the input while they grow and after `G`."""
     chat = chat_everywhere
     start(chat)
     for number in range(400):
@@ -98,7 +98,7 @@ def test_a_window_at_the_input_follows_the_reply(chat_everywhere: ChatDriver) ->
 
 
 def test_a_window_scrolled_up_does_not_move(chat_everywhere: ChatDriver) -> None:
-    """Nothing moves under the cursor: neither text nor tools nor the context block."""
+    """Nothing moves under the cursor: not text, tools or the context block."""
     chat = chat_everywhere
     start(chat)
     chat.push(events.Text(text="".join(f"line {number}\n" for number in range(200))))
@@ -129,7 +129,7 @@ def test_an_endless_line_is_shown_in_parts(chat: ChatDriver) -> None:
 
 
 def test_a_long_burst_arrives_complete_and_in_order(chat: ChatDriver) -> None:
-    """Thousands of chunks with a tool in between keep their order."""
+    """Thousands of chunks with a tool call among them keep their order."""
     start(chat)
     first = [events.Text(text=f"a{number}\n") for number in range(3000)]
     second = [events.Text(text=f"b{number}\n") for number in range(3000)]
@@ -139,7 +139,7 @@ def test_a_long_burst_arrives_complete_and_in_order(chat: ChatDriver) -> None:
 
 
 def test_finished_markdown_has_treesitter_colours(chat_everywhere: ChatDriver) -> None:
-    """Bold, code of an injected language and headings are painted one by one."""
+    """Bold text, code of an injected language and headings are highlighted individually."""
     chat = chat_everywhere
     start(chat)
     chat.push(
@@ -154,7 +154,7 @@ def test_finished_markdown_has_treesitter_colours(chat_everywhere: ChatDriver) -
 
 
 def test_streaming_text_has_colours(chat: ChatDriver) -> None:
-    """Headings and code do not wait for the end of the reply."""
+    """Headings and code are highlighted before the reply ends."""
     start(chat)
     chat.push(events.Text(text="# Heading\nuse `code` now"))
     chat.nvim.wait_for(lambda: highlight(chat, "# Heading").get("bold"), "a bold heading")
@@ -197,7 +197,7 @@ def test_an_incomplete_reply_is_marked(chat: ChatDriver) -> None:
 
 
 def test_a_header_shows_the_configured_name_of_an_adapter(chat: ChatDriver) -> None:
-    """`formatted_name`, in a table or in the result of a function."""
+    """`formatted_name` works in a table and in the result of a function."""
     for entry in ("{ formatted_name = 'Loop' }", "function() return { formatted_name = 'Loop' } end"):
         chat.nvim.lua(f"require('codecompanion.config').options.adapters.http.openai = {entry}")
         start(chat)
@@ -206,7 +206,7 @@ def test_a_header_shows_the_configured_name_of_an_adapter(chat: ChatDriver) -> N
 
 
 def test_the_mark_of_a_truncated_reply_fits_after_a_full_row(chat_everywhere: ChatDriver) -> None:
-    """Text after a line is cut at the window's edge; the mark continues in the next row."""
+    """Virtual text after a line is cut at the window's edge, so the mark continues in the next row."""
     chat = chat_everywhere
     for text in ("y" * 100, "y" * 95, "word " * 19 + "ended", "x" * 200):
         start(chat)
@@ -219,7 +219,7 @@ def test_the_mark_of_a_truncated_reply_fits_after_a_full_row(chat_everywhere: Ch
 
 
 def test_a_stopped_reply_is_not_called_incomplete(chat: ChatDriver) -> None:
-    """One sentence is enough."""
+    """The sentence "Stopped." is enough."""
     start(chat)
     chat.push(events.Text(text="half"), events.ReplyFinished(message_id="r", stop="cut"))
     chat.push(events.TurnFinished(reason="stopped"))
@@ -227,7 +227,10 @@ def test_a_stopped_reply_is_not_called_incomplete(chat: ChatDriver) -> None:
 
 
 def test_the_wait_for_a_starting_server_is_shown(chat: ChatDriver) -> None:
-    """The seconds continue from poll to poll; after two seconds without one the server has taken the request."""
+    """The seconds continue from poll to poll.
+
+    Two seconds without a poll mean that the server has accepted the request.
+    """
     start(chat)
     look = {"reason": "x", "attempt": 1, "wait_ms": 1000}
     waiting = {"brief": "loading the model", "waiting": "llama.cpp is loading the model"}
@@ -266,7 +269,7 @@ def test_a_failure_is_one_sentence_in_the_buffer(chat: ChatDriver) -> None:
 
 
 def test_the_stop_key_cancels_only_a_running_turn(chat: ChatDriver) -> None:
-    """`q` is harmless when idle."""
+    """`q` is harmless in an idle chat."""
     chat.nvim.feed("q")
     chat.nvim.settle()
     assert chat.sent("cancel") == []
@@ -281,7 +284,10 @@ CONTROL = "a\x00b\x1b[31mc\x07"
 
 
 def test_control_bytes_are_drawn_and_break_nothing(chat: ChatDriver) -> None:
-    """From a model in any place, and from the user: no E976, no `0z…`; the request is unchanged."""
+    """In any text from the model or the user, they cause no E976 and are not shown as `0z…`.
+
+    The request is unchanged.
+    """
     fields = {"call_id": "c1", "name": f"t{CONTROL}", "title": f"tool {CONTROL}"}
     sent = chat.submit(f"mine {CONTROL}")
     assert chat.sent("submit")[-1]["text"] == f"mine {CONTROL}"
@@ -312,13 +318,13 @@ def test_control_bytes_are_drawn_and_break_nothing(chat: ChatDriver) -> None:
 
 
 def seconds(chat: ChatDriver, what: str) -> int:
-    """Return the seconds shown for that wait, 0 if it is not shown."""
+    """Return the seconds shown for the wait named `what`, or 0 if it is not shown."""
     found = re.search(rf"⋯ {what}(?: ·)? (\d+) s · q to (cancel|stop)", chat.nvim.screen())
     return int(found[1]) if found else 0
 
 
 def counts_on(chat: ChatDriver, what: str) -> int:
-    """Wait until the seconds appear and increase; a slow machine may skip some."""
+    """Wait until the seconds for `what` appear and increase, and return them; a slow machine may skip some."""
     chat.nvim.wait_for(lambda: seconds(chat, what) > 0, f"the seconds of {what!r}")
     first = seconds(chat, what)
     chat.nvim.wait_for(lambda: seconds(chat, what) > first, "the next second")
@@ -326,7 +332,7 @@ def counts_on(chat: ChatDriver, what: str) -> int:
 
 
 def test_waiting_for_the_model_shows_the_seconds(chat: ChatDriver) -> None:
-    """Lesson 38: a long prompt or silent reasoning may take minutes; the stop key is named."""
+    """Lesson 38: a long prompt or silent reasoning may take minutes, so the stop key is shown."""
     start(chat)
     chat.push(events.State(state="streaming", label="waiting for the model"))
     chat.nvim.wait_screen(r"⋯ waiting for the model · q to stop")
@@ -338,7 +344,7 @@ def test_waiting_for_the_model_shows_the_seconds(chat: ChatDriver) -> None:
 
 
 def test_a_stalled_reply_shows_for_how_long(chat: ChatDriver) -> None:
-    """A stalled stream looks like a running one; the seconds disappear with the next text."""
+    """A stalled stream looks like a running one, so the seconds are shown; they disappear with the next text."""
     start(chat)
     chat.push(events.State(state="streaming", label="streaming"), events.Text(text="eight words"))
     chat.nvim.wait_screen(r"⋯ streaming · q to stop")
@@ -353,7 +359,7 @@ def test_a_stalled_reply_shows_for_how_long(chat: ChatDriver) -> None:
 @pytest.mark.slow("watches a clock of the chat for seconds")
 @pytest.mark.parametrize("state", ["compacting", "preparing"])
 def test_waiting_for_a_summary_shows_the_seconds_too(chat: ChatDriver, state: str) -> None:
-    """Lessons 18, 41: a summary may take a minute; the stop key is named."""
+    """Lessons 18, 41: a summary may take a minute, so the stop key is shown."""
     chat.accept("go")
     what = "compacting the chat" if state == "compacting" else "preparing"
     chat.push(events.State(state=state, label="compacting the chat" if state == "compacting" else ""))

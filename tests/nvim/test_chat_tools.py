@@ -48,7 +48,7 @@ def test_a_tool_is_one_line_and_its_output_is_folded(chat_everywhere: ChatDriver
 
 
 def test_parallel_calls_are_listed_in_order_and_finish_in_any_order(chat: ChatDriver) -> None:
-    """Folds keep to their own lines."""
+    """Each fold stays on its own lines."""
     chat.accept("go")
     for name in "abc":
         chat.push(events.ToolStarted(call_id=name, name="t", title=f"tool {name}"))
@@ -124,7 +124,7 @@ WHY = "not now, the test server is busy with something else"
 def test_a_failed_or_rejected_call_shows_the_reason_in_one_line(
     chat: ChatDriver, status: str, title: str, summary: str, preview: str, lines: dict[int, str]
 ) -> None:
-    """`· failed` alone sends the reader into the fold; a reason is cut at a word and complete under K."""
+    """`· failed` alone would send the reader into the fold; the reason is cut between words, and K shows it in full."""
     chat.accept("go")
     chat.push(
         events.ToolFinished(
@@ -151,7 +151,7 @@ def test_a_cancelled_call_is_marked_in_words(chat: ChatDriver) -> None:
 
 
 def test_a_huge_result_shows_head_and_tail(chat: ChatDriver) -> None:
-    """Lesson 47: the buffer never gets megabytes, whatever arrives."""
+    """Lesson 47: the buffer never receives megabytes, however long the result is."""
     chat.accept("go")
     run_tool(chat, preview="".join(f"row {number}\n" for number in range(200_000)))
     text = chat.text()
@@ -169,7 +169,7 @@ def test_output_cannot_close_its_fence(chat: ChatDriver) -> None:
 
 
 def test_a_cleared_result_is_marked_and_its_text_stays(chat: ChatDriver) -> None:
-    """R-516: only virtual text, the buffer's text is unchanged, `K` requests the original."""
+    """R-516: only virtual text changes, the buffer's text is unchanged, and `K` requests the original."""
     chat.accept("go")
     run_tool(chat)
     chat.push(events.TurnFinished(reason="done"))
@@ -190,7 +190,7 @@ def test_a_cleared_result_is_marked_and_its_text_stays(chat: ChatDriver) -> None
 
 
 def test_an_edit_that_clears_no_result_describes_its_effect(chat: ChatDriver) -> None:
-    """Some policies shorten the arguments of edit calls."""
+    """Some policies shorten the arguments of edit calls instead."""
     chat.accept("go")
     chat.push(events.ContextEdited(cleared=0, tokens_before=48200, tokens_after=21700, call_ids=()))
     chat.nvim.wait_screen(r"✂ text of old edits shortened · 48\.2k → 21\.7k tokens")
@@ -216,7 +216,7 @@ def test_folds_keep_their_state_over_toggling_and_layout_changes(chat_everywhere
 
 
 def test_the_result_of_an_approved_call_appears_on_its_line(chat: ChatDriver) -> None:
-    """After the block is gone the next tool joins the list."""
+    """After the block has disappeared, the next tool is added to the list."""
     chat.accept("go")
     ask(chat, "c1")
     chat.push(events.ApprovalClosed(call_id="c1", decision="once"))

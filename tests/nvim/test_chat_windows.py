@@ -1,4 +1,4 @@
-"""Windows that cannot take another buffer: a split or one sentence, never a traceback with hit-enter."""
+"""Windows that cannot show another buffer cause a split or one sentence, never a traceback with a hit-enter prompt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def calm(chat: ChatDriver) -> None:
 
 @pytest.mark.parametrize("why", ["set nohidden | call setline(1, 'unsaved')", "set winfixbuf"])
 def test_gf_splits_if_no_window_can_take_the_file(nvim_factory: Callable[..., Nvim], why: str) -> None:
-    """E37 and E1513 before."""
+    """This used to fail with E37 and E1513."""
     chat = make_chat(nvim_factory, options=SPLIT)
     (chat.nvim.root / "work" / "found.txt").write_text("found it\n")
     chat.nvim.command("wincmd p")
@@ -71,7 +71,7 @@ def test_a_fixed_window_of_a_chat_accepts_other_chats(nvim_factory: Callable[...
     ],
 )
 def test_the_command_line_window_rejects_a_chat(chat: ChatDriver, how: str) -> None:
-    """E11 before; by command, and by a user's key that calls Lua."""
+    """This applies to the command and to keys mapped to Lua functions; both used to fail with E11."""
     asked = len(requests(chat))
     chat.nvim.feed(":<C-f>")
     chat.nvim.wait_lua("return vim.fn.getcmdwintype() == ':'")

@@ -1,4 +1,4 @@
-"""`:CodeCompanion login chatgpt` in a real Neovim with the real host, against an OpenAI on this machine."""
+"""`:CodeCompanion login chatgpt` in a real Neovim with the real host and a local fake OpenAI server."""
 
 from __future__ import annotations
 
@@ -31,14 +31,17 @@ NO_SSH = {"SSH_CONNECTION": "", "SSH_TTY": ""}
 
 @pytest.fixture
 def openai() -> Iterator[ChatGPTServer]:
-    """Return an OpenAI with one user who has a plan."""
+    """Run a fake OpenAI server with one user who has a plan."""
     with ChatGPTServerThread() as server:
         yield server
 
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim], tmp_path: Path, openai: ChatGPTServer) -> Start:
-    """Return a starter of Neovims whose chats use a plan there; pages are recorded instead of opened."""
+    """Return a function that starts a Neovim whose chats use a plan on this server.
+
+    Pages are recorded instead of opened.
+    """
 
     def start(
         *, opened: bool = False, env: dict[str, str] | None = None, more: dict[str, Any] | None = None, **other: Any
@@ -68,7 +71,7 @@ def begin(chat: RealChat, command: str = "CodeCompanion login chatgpt") -> str:
 
 
 def log_in(chat: RealChat, command: str = "CodeCompanion login chatgpt") -> None:
-    """Log in through the browser of the page."""
+    """Log in through the page, as a browser would."""
     status, _ = come_back(begin(chat, command))
     assert status == 200
     chat.nvim.wait_for(lambda: "Logged in to chatgpt" in chat.nvim.messages())
@@ -82,7 +85,7 @@ def got_it(chat: RealChat) -> None:
 
 
 def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
-    """The page opens and redirects back, the notice about the plan appears once; only the owner can read the login."""
+    """The page opens and redirects back, the plan notice appears once, and only the owner can read the stored login."""
     chat = start(opened=True)
     chat.say("hello")
     said = " ".join(chat.text().split())
@@ -108,7 +111,7 @@ def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, openai: ChatGPTServ
 
 
 def test_the_login_and_its_tokens_are_nowhere_else(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
-    """Neither in the log at its most verbose level, nor in the database, nor in Neovim's memory."""
+    """They are not in the log at its most verbose level, in the database or in Neovim's memory."""
     chat = start(opened=True)
     log_in(chat)
     got_it(chat)
@@ -131,7 +134,7 @@ def test_the_login_and_its_tokens_are_nowhere_else(start: Start, openai: ChatGPT
 
 @pytest.mark.parametrize("key", ["q", "<Esc>", ":close<CR>"])
 def test_a_stopped_login_changes_nothing(start: Start, openai: ChatGPTServer, tmp_path: Path, key: str) -> None:
-    """However its window is closed; the port is closed, and another login can start."""
+    """This applies however its window is closed; the port is closed, and another login can start."""
     chat = start()
     page = begin(chat)
     chat.nvim.feed(key)
@@ -143,7 +146,7 @@ def test_a_stopped_login_changes_nothing(start: Start, openai: ChatGPTServer, tm
 
 
 def test_a_declined_login_is_reported(start: Start, openai: ChatGPTServer) -> None:
-    """One sentence; the window closes."""
+    """One sentence is shown, and the window closes."""
     openai.sign_in.consent = "deny"
     chat = start()
     come_back(begin(chat))
@@ -153,7 +156,7 @@ def test_a_declined_login_is_reported(start: Start, openai: ChatGPTServer) -> No
 
 
 def test_a_login_without_the_plan_is_reported_at_once(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
-    """With a remedy; the next one asks for permission again."""
+    """The report includes a remedy, and the next login asks for permission again."""
     openai.sign_in.consent = "identity"
     chat = start()
     come_back(begin(chat))
@@ -164,7 +167,7 @@ def test_a_login_without_the_plan_is_reported_at_once(start: Start, openai: Chat
 
 
 def test_on_another_machine_the_address_is_pasted(start: Start, openai: ChatGPTServer) -> None:
-    """No browser opens; a wrong address is reported and changes nothing; the input is in no history."""
+    """No browser opens; a wrong URL is reported and changes nothing, and the input is not kept in the history."""
     chat = start(env={"SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"})
     chat.nvim.command("CodeCompanion login chatgpt")
     chat.nvim.wait_screen("Your browser is on another machine")
@@ -180,7 +183,7 @@ def test_on_another_machine_the_address_is_pasted(start: Start, openai: ChatGPTS
 
 
 def test_another_account_is_one_key_away(start: Start, openai: ChatGPTServer) -> None:
-    """And back: the accounts that have logged in are in a list."""
+    """The user can also switch back: the list contains all accounts that have logged in."""
     chat = start()
     log_in(chat)
     got_it(chat)
@@ -207,7 +210,7 @@ def test_another_account_is_one_key_away(start: Start, openai: ChatGPTServer) ->
 
 
 def test_a_login_is_forgotten_on_request(start: Start, openai: ChatGPTServer, tmp_path: Path) -> None:
-    """It is also revoked; the chat in use reports that with its next message."""
+    """It is also revoked; the chat that uses it reports this with its next message."""
     chat = start(opened=True)
     log_in(chat)
     got_it(chat)
@@ -222,7 +225,7 @@ def test_a_login_is_forgotten_on_request(start: Start, openai: ChatGPTServer, tm
 
 
 def test_without_a_name_the_user_chooses(start: Start) -> None:
-    """Of the adapters that have a login."""
+    """The choices are the adapters that have a login."""
     chat = start()
     chat.nvim.command("CodeCompanion login")
     chat.nvim.wait_screen("copilot")
@@ -231,7 +234,7 @@ def test_without_a_name_the_user_chooses(start: Start) -> None:
 
 
 def test_two_neovims_use_one_login(start: Start, openai: ChatGPTServer) -> None:
-    """Both need it when the token expires: it is refreshed once, and both get their answer."""
+    """If both need the token when it expires, it is refreshed once and both get their answer."""
     first = start(opened=True)
     log_in(first)
     got_it(first)
@@ -251,7 +254,7 @@ def test_two_neovims_use_one_login(start: Start, openai: ChatGPTServer) -> None:
 
 
 def test_tools_run_on_a_plan(start: Start, openai: ChatGPTServer) -> None:
-    """A call, its result, the answer; all of it as required by a plan."""
+    """The call, its result and the answer meet the requirements of a plan."""
     chat = start(opened=True, files=[("notes.txt", "the planted words")])
     log_in(chat)
     got_it(chat)
@@ -264,7 +267,7 @@ def test_tools_run_on_a_plan(start: Start, openai: ChatGPTServer) -> None:
 
 
 def test_a_summary_is_written_by_the_plan(start: Start, openai: ChatGPTServer) -> None:
-    """The length cap that other endpoints get is omitted."""
+    """The length limit that other endpoints receive is omitted."""
     chat = start(opened=True)
     log_in(chat)
     got_it(chat)
@@ -299,7 +302,7 @@ def test_a_plan_costs_no_money(start: Start, openai: ChatGPTServer) -> None:
 
 
 def test_an_exhausted_plan_is_one_sentence(start: Start, openai: ChatGPTServer) -> None:
-    """With the page for managing its usage; it is asked once."""
+    """The sentence includes the page for managing usage, and the request is sent once."""
     chat = start(opened=True)
     log_in(chat)
     got_it(chat)
@@ -313,7 +316,7 @@ def test_an_exhausted_plan_is_one_sentence(start: Start, openai: ChatGPTServer) 
 
 
 def test_the_health_check_reports_the_login(start: Start, tmp_path: Path) -> None:
-    """Whether there is one, and how to get one; never the token."""
+    """It reports whether there is a login and how to get one, but never the token."""
     chat = start()
     assert "not logged in; run :CodeCompanion login chatgpt" in chat.health()
     log_in(chat)
@@ -324,7 +327,7 @@ def test_the_health_check_reports_the_login(start: Start, tmp_path: Path) -> Non
 
 
 def test_in_a_narrow_window_the_whole_address_is_visible(start: Start) -> None:
-    """40 columns: it wraps below the instructions; the keys are visible."""
+    """In 40 columns the URL wraps below the instructions, and the keys are visible."""
     chat = start(size=(40, 24))
     page = begin(chat)
     screen = chat.nvim.screen()

@@ -27,7 +27,7 @@ NO_KEYS = {f"{name}_API_KEY": "" for name in KEYS}
 
 
 def unused_port() -> int:
-    """Return a port on which nothing listens."""
+    """Return an unused port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -35,14 +35,14 @@ def unused_port() -> int:
 
 @pytest.fixture
 def ollama() -> Iterator[ChatServer]:
-    """Return an Ollama with two models."""
+    """Run a fake Ollama server with two models."""
     with ChatServerThread(key="", models=("qwen3:14b", "llama3.3")) as server:
         yield server
 
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Start:
-    """Return a starter of Neovims without any key, where the usual server ports are free."""
+    """Return a function that starts a Neovim without any API key, where the usual server ports are free."""
 
     def start(setup: str = "{}", *, ollama: str = "", env: dict[str, str] | None = None, **options: Any) -> Nvim:
         elsewhere = "".join(
@@ -86,7 +86,7 @@ def choose(nvim: Nvim, name: str) -> None:
 
 
 def test_a_newcomer_finds_ollama_and_gets_an_answer(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
-    """No key, no configuration: one command, one key, a message, an answer."""
+    """No key or configuration is needed: one command, one key and a message lead to an answer."""
     nvim = start(ollama=f"127.0.0.1:{ollama.port}")
     lines = open_list(nvim)
     assert lines[0] == "Ready"
@@ -106,7 +106,7 @@ def test_a_newcomer_finds_ollama_and_gets_an_answer(start: Start, ollama: ChatSe
 
 
 def test_the_first_chat_reports_that_no_model_is_configured(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
-    """Below the empty input, with the command that helps; gone once an adapter can answer."""
+    """A notice below the empty input names the command that helps; it disappears once an adapter is usable."""
     elsewhere = f"ollama = {{ env = {{ url = 'http://127.0.0.1:{ollama.port}' }} }}"
     http = f"opts = {{ order = {{}} }}, extend = {{ {elsewhere} }}"
     nvim = start(f"{{ adapters = {{ http = {{ {http} }} }} }}")
@@ -146,7 +146,10 @@ def test_the_first_chat_reports_that_no_model_is_configured(start: Start, ollama
 
 
 def test_each_adapter_lists_its_requirements(start: Start) -> None:
-    """The variable, where to get a key, a server that is not running, a login; how to add any other server."""
+    """The list shows the missing variable, where to get a key, that a server is not running, and a missing login.
+
+    It also shows how to add any other server.
+    """
     nvim = start(env={"GROQ_API_KEY": "gsk_planted_0123456789", "AZURE_OPENAI_API_KEY": "planted_0123456789"})
     lines = open_list(nvim)
     usable, other = (nvim.highlight_at(nvim.row(f"  {name} "), 8).get("foreground") for name in ("groq", "openai"))
@@ -176,7 +179,10 @@ def test_each_adapter_lists_its_requirements(start: Start) -> None:
 
 
 def test_clouds_report_whether_there_are_credentials(start: Start, tmp_path: Path) -> None:
-    """By files and variables, without reading them; choosing one names the packages its Python needs."""
+    """They are detected by files and variables, without reading them.
+
+    Choosing a cloud names the Python packages it needs.
+    """
     home = tmp_path / "home"
     (home / ".aws").mkdir(parents=True)
     (home / ".aws" / "config").write_text("[default]")
@@ -193,7 +199,7 @@ def test_clouds_report_whether_there_are_credentials(start: Start, tmp_path: Pat
 
 
 def test_a_choice_with_missing_requirements_names_them(start: Start) -> None:
-    """The list stays, nothing opens, nothing waits for a key; the remedy is visible at any width."""
+    """The list stays open, nothing else opens and no prompt waits for a key; the remedy is visible at any width."""
     for columns, said in (
         (130, "Set OPENAI_API_KEY in your shell, then restart Neovim; get a key at https://platform.openai"),
         (80, "Set OPENAI_API_KEY, then restart Neovim; o gets a key"),
@@ -209,7 +215,7 @@ def test_a_choice_with_missing_requirements_names_them(start: Start) -> None:
 
 
 def test_a_server_started_in_the_meantime_can_be_chosen(start: Start) -> None:
-    """It is probed again: starting it in another terminal does not require reopening the list."""
+    """The server is probed again, so starting it in another terminal does not require reopening the list."""
     port = unused_port()
     nvim = start(ollama=f"127.0.0.1:{port}")
     open_list(nvim)
@@ -233,7 +239,7 @@ def test_the_line_for_the_configuration_can_be_copied(start: Start) -> None:
 
 
 def test_the_page_for_a_key_is_opened(start: Start) -> None:
-    """In the browser; without one, that is reported."""
+    """It opens in the browser; if there is none, that is reported."""
     nvim = start()
     nvim.lua("_G.opened = {}; vim.ui.open = function(url) table.insert(_G.opened, url) end")
     open_list(nvim)
@@ -245,7 +251,7 @@ def test_the_page_for_a_key_is_opened(start: Start) -> None:
 
 
 def test_a_focused_chat_gets_the_choice(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
-    """Its text stays; no second chat opens. `/adapter` opens the same list."""
+    """The chat's text stays and no second chat opens; `/adapter` opens the same list."""
     setup = "{ interactions = { chat = { adapter = 'offline' } } }"
     nvim = start(setup, ollama=f"127.0.0.1:{ollama.port}")
     chat = RealChat(nvim, tmp_path)
@@ -265,7 +271,7 @@ def test_a_focused_chat_gets_the_choice(start: Start, ollama: ChatServer, tmp_pa
 
 
 def test_configured_adapters_are_in_the_list(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
-    """A gateway whose key is in a file, a server elsewhere, an entry with a mistake."""
+    """These include a gateway whose key is in a file, a server at another address, and a faulty entry."""
     key = tmp_path / "key"
     key.write_text("planted_0123456789")
     nvim = start(
@@ -287,7 +293,7 @@ def test_configured_adapters_are_in_the_list(start: Start, ollama: ChatServer, t
 
 
 def test_a_silent_server_does_not_block_the_editor(start: Start) -> None:
-    """It is given up after 0.3 s, and keys work in the meantime."""
+    """Probing stops after 0.3 s, and keys work in the meantime."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -311,7 +317,7 @@ def test_a_silent_server_does_not_block_the_editor(start: Start) -> None:
     ],
 )
 def test_an_unknown_server_is_not_an_error(start: Start, answer: bytes) -> None:
-    """A different program listens there."""
+    """A different program listens on the port."""
     with socket.socket() as strange:
         strange.bind(("127.0.0.1", 0))
         strange.listen()
@@ -331,7 +337,7 @@ def test_an_unknown_server_is_not_an_error(start: Start, answer: bytes) -> None:
 
 @pytest.mark.parametrize("columns", [120, 300])
 def test_a_running_server_shows_its_card(start: Start, columns: int) -> None:
-    """As `:checkhealth` does, with the advice where it fits into the line."""
+    """The line matches `:checkhealth`, with the advice if it fits."""
     told = {**LLAMA_CPP, "chat_template_caps": {"supports_tools": False}}
     with ChatServerThread(key="", models=("smol", "other"), pages={"/props": told}) as server:
         entry = f"llama_cpp = {{ env = {{ url = 'http://127.0.0.1:{server.port}' }} }}"
@@ -348,7 +354,7 @@ def test_a_running_server_shows_its_card(start: Start, columns: int) -> None:
 
 
 def test_a_server_that_loads_its_model_can_be_chosen(start: Start) -> None:
-    """The chat waits for it."""
+    """The chat waits until the model is loaded."""
     with socket.socket() as loading:
         loading.bind(("127.0.0.1", 0))
         loading.listen()
@@ -366,7 +372,7 @@ def test_a_server_that_loads_its_model_can_be_chosen(start: Start) -> None:
 
 
 def test_the_list_does_not_open_over_something_else(start: Start) -> None:
-    """A user who kept typing meanwhile is not disturbed."""
+    """A user who kept typing in the meantime is not interrupted."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -382,7 +388,7 @@ def test_the_list_does_not_open_over_something_else(start: Start) -> None:
 
 
 def test_a_narrow_window_shows_the_list_too(start: Start, ollama: ChatServer) -> None:
-    """40 columns: no address is cut in two; the names are aligned again if there is room."""
+    """In 40 columns, no URL is cut in two; the names are aligned again when there is room."""
     nvim = start(ollama=f"127.0.0.1:{ollama.port}", size=(40, 24))
     lines = open_list(nvim)
     assert line_of(lines, "ollama")
@@ -394,7 +400,7 @@ def test_a_narrow_window_shows_the_list_too(start: Start, ollama: ChatServer) ->
 
 
 def test_copilot_login_starts_from_the_list(start: Start, tmp_path: Path) -> None:
-    """Choosing it starts the login; afterwards the chat uses it."""
+    """Choosing Copilot starts the login; afterwards the chat uses it."""
     with GitHubServerThread() as github:
         github.pending, github.approved = 0, False
         nvim = start(
@@ -413,7 +419,7 @@ def test_copilot_login_starts_from_the_list(start: Start, tmp_path: Path) -> Non
 
 
 def test_a_chatgpt_login_starts_from_the_list(start: Start, tmp_path: Path) -> None:
-    """Choosing it opens the page; after the redirect the plan is shown, and the chat uses it."""
+    """Choosing ChatGPT opens the page; after the redirect the plan is shown, and the chat uses it."""
     with ChatGPTServerThread() as openai:
         entry = f"env = {{ url = '{openai.url}' }}, opts = {{ issuer = '{openai.base}' }}"
         nvim = start(

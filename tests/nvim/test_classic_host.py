@@ -78,7 +78,7 @@ def hellos(tmp_path: Path) -> int:
 
 
 def test_the_shared_host_serves_the_chat(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """Issue: `host = "python3"` (classic, after `:UpdateRemotePlugins`) works too."""
+    """`host = "python3"` (the classic setup, after `:UpdateRemotePlugins`) works too."""
     register(start)
     nvim = start("python3")
     nvim.lua("ask('one'); ask('two')")
@@ -90,7 +90,7 @@ def test_the_shared_host_serves_the_chat(start: Callable[..., Nvim], tmp_path: P
 
 
 def test_a_registered_plugin_and_the_private_host_start_one_runtime(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """Issue: both installed at once must not register twice or start two hosts."""
+    """With both installed, nothing is registered twice and only one host starts."""
     register(start)
     nvim = start("private")
     nvim.lua("ask('one')")
@@ -114,7 +114,7 @@ def test_an_unregistered_plugin_is_reported_with_a_remedy(start: Callable[..., N
 
 
 def test_without_the_rplugin_plugin_the_classic_setup_is_explained(start: Callable[..., Nvim]) -> None:
-    """The `rplugin` runtime plugin is disabled: no manifest is read."""
+    """The `rplugin` runtime plugin is disabled, so no manifest is read."""
     register(start)
     nvim = start("python3", "vim.g.loaded_remote_plugins = 1")
     nvim.lua("ask('one')")
@@ -123,7 +123,7 @@ def test_without_the_rplugin_plugin_the_classic_setup_is_explained(start: Callab
 
 
 def test_the_death_of_the_shared_host_is_detected(start: Callable[..., Nvim]) -> None:
-    """It has no exit event: the next request detects it."""
+    """The shared host has no exit event; its death is detected by the next request."""
     register(start)
     nvim = start("python3")
     nvim.lua("ask('one')")
@@ -162,7 +162,7 @@ def test_a_shared_python_without_our_packages_is_reported(start: Callable[..., N
 
 
 def test_the_remote_plugin_stays_thin() -> None:
-    """Design: < 120 lines, one handler, one function."""
+    """The remote plugin has fewer than 120 lines, one handler and one function."""
     text = (REPO / "rplugin" / "python3" / "codecompanion_host.py").read_text()
     assert len(text.splitlines()) < 120
     assert text.count("@pynvim.rpc_export") == 1

@@ -1,4 +1,4 @@
-"""Clouds in a real Neovim: a message through the official client to a server that checks its signature."""
+"""Clouds in a real Neovim: a message is sent through the official client to a server that checks its signature."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AWS = {
 
 
 def options(url: str) -> dict[str, object]:
-    """Return the adapter `bedrock` at the test server, for new chats."""
+    """Return options with the adapter `bedrock` at the test server, used for new chats."""
     entry = {
         "url": url,
         "schema": {"model": {"default": bedrock.MODEL}},
@@ -30,7 +30,7 @@ def options(url: str) -> dict[str, object]:
 
 
 def test_a_message_to_bedrock_is_signed_and_answered(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """With the credentials of the user's environment; the header names model and adapter."""
+    """The user's credentials from the environment are used; the header names the model and adapter."""
     with LoopbackThread(lambda: BedrockServer([reply("Hello from Bedrock")]), "anthropic.messages") as server:
         nvim = nvim_factory(init=init_lua("http://127.0.0.1:9", options(server.url)) + COUNT_TURNS, env=AWS)
         chat = RealChat(nvim, tmp_path)

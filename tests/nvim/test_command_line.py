@@ -62,7 +62,7 @@ def test_words_become_a_command_line_that_the_user_runs(nvim_factory, tmp_path):
     ],
 )
 def test_an_unreadable_or_multi_line_answer_is_refused(nvim_factory, tmp_path, answer, said):
-    """Keys, hidden characters and further lines never reach the command line."""
+    """Special keys, hidden characters and further lines never reach the command line."""
     with ChatServerThread([reply(answer.replace("{ran}", f"{EVIL_RUN} = 1"))], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server, size=(160, 30))
         nvim.command("CodeCompanionCmd do something")
@@ -91,7 +91,7 @@ def test_a_command_that_looks_like_prose_is_shown(nvim_factory, tmp_path, answer
 
 
 def test_special_keys_in_the_answer_are_text(nvim_factory, tmp_path):
-    """`<CR>`, `<C-r>`, bytes that are keys inside characters, mappings and abbreviations: all of it stays text."""
+    """`<CR>`, `<C-r>`, bytes that are key codes inside characters, mappings and abbreviations all stay text."""
     text = "echo '<CR><C-r>=1+1 | €…ÀƐ Q' | normal jk"
     with ChatServerThread([reply(text)], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
@@ -104,7 +104,7 @@ def test_special_keys_in_the_answer_are_text(nvim_factory, tmp_path):
 
 
 def test_the_answer_waits_for_normal_mode_and_idle_keys(nvim_factory, tmp_path):
-    """A <CR> meant for a buffer runs nothing: during typing in insert mode nothing opens."""
+    """A <CR> meant for a buffer runs nothing, because nothing opens while the user types in insert mode."""
     with ChatServerThread([reply(f"lua {EVIL_RUN} = 1")], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit a.txt")
@@ -141,7 +141,7 @@ def test_an_error_of_the_provider_is_one_sentence(nvim_factory, tmp_path):
 
 
 def test_the_request_is_logged_and_counted_but_not_listed(nvim_factory, tmp_path):
-    """Its log is kept, with the cost; `/resume` does not list it until the user names it."""
+    """The log is kept, with the cost; `/resume` does not list the chat until the user names it."""
     usage = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105}
     with ChatServerThread([reply("echo 1", usage=usage)], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)

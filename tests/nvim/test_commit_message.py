@@ -69,7 +69,7 @@ def test_the_message_is_above_the_comments_and_one_undo_removes_it(nvim_factory,
 
 
 def test_typed_text_stays_also_text_typed_in_the_meantime(nvim_factory, tmp_path):
-    """The model sees the existing text; its message is inserted below; typing continues in insert mode."""
+    """The model sees the existing text, its message is inserted below it, and typing continues in insert mode."""
     with ChatServerThread([reply("Because of the order.")], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit .git/COMMIT_EDITMSG")
@@ -85,7 +85,10 @@ def test_typed_text_stays_also_text_typed_in_the_meantime(nvim_factory, tmp_path
 
 
 def test_the_text_of_a_key_file_is_not_sent(nvim_factory, tmp_path):
-    """That is reported, and the model gets only its name; also under its former name (R-266)."""
+    """The omission is reported and the model sees only the file's name.
+
+    This includes files that had such a name before (R-266).
+    """
     with ChatServerThread([reply(MESSAGE)], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         (tmp_path / "work" / ".env").write_text("KEY=planted\n")
@@ -101,7 +104,7 @@ def test_the_text_of_a_key_file_is_not_sent(nvim_factory, tmp_path):
 
 
 def test_without_a_commit_buffer_the_message_is_shown(nvim_factory, tmp_path):
-    """In its own window, which writes no file."""
+    """It is shown in its own window, which is not connected to a file."""
     with ChatServerThread([reply(MESSAGE)], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit a.txt")
@@ -113,7 +116,7 @@ def test_without_a_commit_buffer_the_message_is_shown(nvim_factory, tmp_path):
 
 
 def test_a_closed_commit_buffer_loses_nothing(nvim_factory, tmp_path):
-    """If the buffer is left before the answer, a window shows the message."""
+    """If the buffer is closed before the answer arrives, a window shows the message."""
     with ChatServerThread([reply(MESSAGE)], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit .git/COMMIT_EDITMSG")
@@ -123,7 +126,7 @@ def test_a_closed_commit_buffer_loses_nothing(nvim_factory, tmp_path):
 
 @pytest.mark.parametrize("answer", [failure(500, "down"), silence(), reply("  \n")])
 def test_a_failure_leaves_the_buffer_as_it_was(nvim_factory, tmp_path, answer):
-    """An error, no answer, an empty one: one sentence each."""
+    """An error, a missing answer and an empty answer are each reported in one sentence."""
     with ChatServerThread([answer] * 5, key=KEY) as server:
         options = {"interactions": {"commit": {"timeout": 2000}}}
         nvim = start(nvim_factory, tmp_path, server, options=options, opts={"max_retries": 0})
@@ -152,7 +155,7 @@ def test_nothing_staged_and_no_repository_are_reported(nvim_factory, tmp_path):
 
 
 def test_a_large_diff_is_truncated_with_a_note_and_small_files_stay_whole(nvim_factory, tmp_path):
-    """A model of 4,000 tokens gets a request that fits it."""
+    """A model with a window of 4,000 tokens receives a request that fits."""
     with ChatServerThread([reply("chore: much")], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server, opts={"context_window": 4000})
         work = tmp_path / "work"
@@ -170,7 +173,7 @@ def test_a_large_diff_is_truncated_with_a_note_and_small_files_stay_whole(nvim_f
 
 
 def test_a_truncated_diff_keeps_the_beginning_of_every_file(nvim_factory, tmp_path):
-    """For any sizes: the budget is nearly used up, and every file is named."""
+    """For any file sizes, the budget is nearly used up and every file is named."""
     with ChatServerThread([], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         for sizes in ([], [1], [3, 4000], [2000, 2000, 2000], [1] * 300, [5, 9000, 40, 700], [30_000]):
@@ -189,7 +192,7 @@ def test_a_truncated_diff_keeps_the_beginning_of_every_file(nvim_factory, tmp_pa
 
 
 def test_a_dying_host_is_reported_and_changes_nothing(nvim_factory, tmp_path):
-    """Killed during the request: one sentence, and the buffer is unchanged."""
+    """If the host is killed during the request, one sentence reports it and the buffer is unchanged."""
     with ChatServerThread([silence()], key=KEY) as server:
         nvim = start(nvim_factory, tmp_path, server)
         nvim.command("edit .git/COMMIT_EDITMSG")
@@ -202,7 +205,7 @@ def test_a_dying_host_is_reported_and_changes_nothing(nvim_factory, tmp_path):
 
 
 def test_an_unknown_adapter_is_reported(nvim_factory, tmp_path):
-    """Before anything is sent."""
+    """It is reported before anything is sent."""
     with ChatServerThread([], key=KEY) as server:
         options = {"interactions": {"commit": {"adapter": "nowhere"}}}
         nvim = start(nvim_factory, tmp_path, server, options=options)
@@ -213,7 +216,7 @@ def test_an_unknown_adapter_is_reported(nvim_factory, tmp_path):
 
 
 def test_two_messages_at_once_do_not_mix(nvim_factory, tmp_path):
-    """A streaming chat continues; the message is inserted into the buffer of its request."""
+    """A streaming chat continues, and each message is inserted into the buffer it was requested for."""
 
     def answer(received):
         is_commit = received.json["messages"][0]["content"].startswith("You write a git commit message")
@@ -228,7 +231,7 @@ def test_two_messages_at_once_do_not_mix(nvim_factory, tmp_path):
 
 
 def test_review_attaches_the_chosen_changes(nvim_factory, tmp_path):
-    """`/review` asks which ones; staged and unstaged changes are distinguished."""
+    """`/review` asks which changes to attach; staged and unstaged changes are distinguished."""
     with ChatServerThread(key=KEY, default=lambda received: reply("All is well.")) as server:
         nvim = start(nvim_factory, tmp_path, server)
         (tmp_path / "work" / "a.txt").write_text("one\ntwo\nthree\n")

@@ -19,7 +19,7 @@ def config(nvim_factory: Callable[..., Nvim]) -> Config:
 
 
 def test_the_defaults_are_those_of_the_document(config: Config) -> None:
-    """R-261, R-262: off, local, 300 ms, 128 tokens, temperature 0.1, automatic, several lines."""
+    """R-261, R-262: the defaults are off, local, 300 ms, 128 tokens, temperature 0.1, automatic, multi-line."""
     config.setup("{}")
     told = settings.load(config.for_host()).completion
     assert (told.enabled, told.endpoint, told.model) == (False, "ollama", "qwen2.5-coder")
@@ -31,7 +31,7 @@ def test_the_defaults_are_those_of_the_document(config: Config) -> None:
 
 
 def test_the_options_reach_the_host(config: Config) -> None:
-    """The key's location is resolved in the environment, so that the host's process does not inherit the key."""
+    """The named key is looked up in the environment, so the host process does not inherit it."""
     config.setup(
         "{ completion = { enabled = true, endpoint = 'mistral', api_key = 'CODESTRAL_API_KEY', timeout = 2500,"
         " model = 'codestral-latest', multi_line = false, family = 'starcoder', url = 'https://example.org' } }"
@@ -59,7 +59,7 @@ def test_the_options_reach_the_host(config: Config) -> None:
     ],
 )
 def test_mistakes_are_reported_with_their_key(config: Config, option: str, wanted: str) -> None:
-    """Each with its key path and the expected value; the default applies; a key is never repeated."""
+    """Each report names the key path and the expected value, and never repeats a secret; the default applies."""
     config.setup(f"{{ completion = {{ {option} }} }}")
     assert wanted in "\n".join(config.eval("config.findings().problems"))
     assert SECRET not in str(config.eval("config.findings().problems"))

@@ -51,7 +51,7 @@ class Config:
 
     @property
     def said(self) -> list[tuple[int, str]]:
-        """The messages so far."""
+        """The notifications so far."""
         self.nvim.settle()
         return [(level, text) for level, text in self.nvim.lua("return said")]
 
@@ -313,7 +313,7 @@ def test_the_thresholds_also_accept_the_names_of_kodacodes_document(config: Conf
 
 
 def test_a_threshold_beside_a_trigger_function_is_a_mistake(config: Config) -> None:
-    """Only the editor knows about functions."""
+    """A function wins over the threshold, and only the editor knows that it is a function."""
     config.setup(at(CM, "{ compaction_threshold = 0.7, compaction = { trigger = function() return 0.8 end } }"))
     ask = 'config.evaluate_overrides({ adapter = "offline", model = "", window = 1000 })'
     assert config.eval(ask) == {"compaction": {"trigger": 0.8}}
@@ -661,7 +661,7 @@ def test_paths_in_the_workspace_option_are_expanded(config: Config, tmp_path: Pa
 
 @pytest.mark.slow("every kind of value at every key")
 def test_no_value_at_any_key_breaks_the_check_or_the_host_settings(config: Config) -> None:
-    """Every key path gets kinds of values (all of them in `make fuzz`): each is accepted or reported.
+    """Every key path is given several kinds of values (all of them in `make fuzz`); each is accepted or reported.
 
     The settings stay loadable.
     """
@@ -733,14 +733,14 @@ def test_one_window_for_every_model_is_a_number_or_thousands(config: Config, giv
 
 @pytest.mark.parametrize("given", ['""', '"banana"', '"1.5k"', "0", "-1"])
 def test_an_invalid_window_is_refused(config: Config, given: str) -> None:
-    """R-102 as built here (lesson 13): it is reported, and the models keep their own windows."""
+    """R-102: unlike the original, an invalid window is reported (lesson 13), and the models keep their own windows."""
     config.setup(at(WINDOW, given))
     assert f"{WINDOW}: got {given}; expected a number of tokens, such as 16000" in config.errors
     assert config.for_host()["chat"]["context_window"] == 0
 
 
 def test_by_default_every_model_has_its_own_window(config: Config) -> None:
-    """R-103: there is no default window, so not 16k."""
+    """R-103: there is no default window, such as 16k."""
     config.setup("{}")
     assert config.get(WINDOW) is None
     assert config.for_host()["chat"]["context_window"] == 0

@@ -60,7 +60,7 @@ def test_the_options_reach_the_host(config: Config) -> None:
     ],
 )
 def test_a_mistake_is_reported_with_its_key(config: Config, option: str, key: str, value: str) -> None:
-    """R-347, R-350: at startup, with the expected value."""
+    """R-347, R-350: the report appears at startup and includes the expected value."""
     config.setup("{ %s }" % (OPTS % option))
     assert key in config.errors
     assert value in config.errors
@@ -102,7 +102,7 @@ def test_the_gauge_has_ten_cells(config: Config, ratio: float, expected: str) ->
      (0.95, "CodeCompanionMeterFull"), (1.2, "CodeCompanionMeterFull")],
 )  # fmt: skip
 def test_the_meter_changes_its_colour(config: Config, ratio: float, group: str) -> None:
-    """R-303: a warning from 80 % on, an error from 95 % on."""
+    """R-303: it shows a warning colour from 80 % on and an error colour from 95 % on."""
     meter = {"tokens": 1, "window": 1000, "ratio": ratio, "exact": True}
     chunks = config.nvim.lua(
         "return require('codecompanion.chat.state.chat_status').meter_chunks({ bufnr = 1, meter = ... }, 200)", meter
@@ -111,7 +111,7 @@ def test_the_meter_changes_its_colour(config: Config, ratio: float, group: str) 
 
 
 def test_the_header_shows_that_compaction_is_paused(config: Config) -> None:
-    """R-545: in place of the inactive marks; before the bar, and in a few cells, too."""
+    """R-545: "paused" replaces the inactive thresholds and precedes the gauge, even if there are only a few cells."""
     meter = {
         "tokens": 1,
         "window": 1000,
@@ -141,13 +141,13 @@ def test_the_header_shows_that_compaction_is_paused(config: Config) -> None:
 
 @pytest.mark.parametrize(("assumed", "text"), [(True, "ctx~ 2.1k/32.0k? 6%"), (False, "ctx~ 2.1k/32.0k 6%")])
 def test_the_header_marks_an_assumed_window(config: Config, assumed: bool, text: str) -> None:
-    """R-506: from the beginning, not only in a notice above it."""
+    """R-506: the mark is in the header from the beginning, not only in a notice."""
     meter = {"tokens": 2_082, "window": 32_000, "ratio": 2_082 / 32_000, "exact": False, "assumed": assumed}
     assert config.nvim.lua("return require('codecompanion.chat.state.chat_status').meter_text(...)", meter) == text
 
 
 def test_the_inspector_shows_an_assumed_window_and_the_setting(config: Config) -> None:
-    """R-506: a notice shown once can be read again; a known window has no note."""
+    """R-506: the text of the one-time notice can be read again here; a known window has no note."""
     code = "return require('codecompanion.chat.lists.inspector').lines(..., true, 60)"
     guess = "The context window of m1 is unknown: 32,000 tokens are assumed. Set it in setup(): models = …"
     result = {"rows": [], "total": 2_000, "window": 32_000, "guess": guess}
@@ -214,7 +214,7 @@ HALF_FULL = {"ratio": 0.62, "exact": True}
     ],
 )
 def test_the_bar_of_a_chat_is_short(config: Config, more: dict[str, Any], at: dict[int, str]) -> None:
-    """Title, model, percentage; the state replaces the title; the thresholds from 50 % on."""
+    """It has the title, model and percentage; the state replaces the title, and thresholds are shown from 50 % on."""
     lines = bars(config, **more)
     assert {width: lines[width - 4] for width in at} == at
 
@@ -222,7 +222,10 @@ def test_the_bar_of_a_chat_is_short(config: Config, more: dict[str, Any], at: di
 @pytest.mark.parametrize("more", [{}, {"meter": HALF_FULL}, {"meter": {"paused": True}}, {"yolo": True}])
 @pytest.mark.parametrize("state", [{}, {"state": "streaming", "label": "waiting for the model"}])
 def test_the_bar_drops_its_parts_in_order(config: Config, more: dict[str, Any], state: dict[str, Any]) -> None:
-    """The title is shortened, then the thresholds and the model go; the percentage stays; nothing is repeated."""
+    """The title is shortened first, then the thresholds and the model are dropped.
+
+    The percentage stays and nothing is repeated.
+    """
     lines = bars(config, **more, **state)
     for width, line in enumerate(lines, 4):
         assert len(line) <= width, (width, line)
@@ -237,7 +240,7 @@ def test_the_bar_drops_its_parts_in_order(config: Config, more: dict[str, Any], 
 
 @pytest.mark.parametrize("more", [{}, {"state": "streaming", "label": "running grep_search"}])
 def test_a_pause_of_compaction_is_shown_at_every_width(config: Config, more: dict[str, Any]) -> None:
-    """R-545: from 40 columns on, also while something runs."""
+    """R-545: the pause is shown from 40 columns on, even while something is running."""
     for width, line in enumerate(bars(config, meter={"paused": True}, **more), 4):
         if width >= 36:
             assert "paused" in line, (width, line)
@@ -254,5 +257,5 @@ def test_a_pause_of_compaction_is_shown_at_every_width(config: Config, more: dic
     ],
 )
 def test_the_meter_has_a_label(config: Config, meter: dict[str, Any], expected: str) -> None:
-    """R-303: `ctx~` for an estimate; the percentage is rounded down."""
+    """R-303: `ctx~` marks an estimate; the percentage is rounded down."""
     assert config.nvim.lua("return require('codecompanion.chat.state.chat_status').meter_text(...)", meter) == expected

@@ -25,7 +25,7 @@ def nvim_or_skip():
 
 
 def recording(turns):
-    """A chat with rules, a file, an image and another agent's tools."""
+    """Return a chat with rules, a file, an image and another agent's tools."""
     messages = [
         {"role": "user", "content": "Be brief.", "meta": {"tag": "rules", "path": "AGENTS.md"}},
         {"role": "user", "content": "file content " * 200, "meta": {"tag": "file", "path": "src/a.py"}},
@@ -53,7 +53,7 @@ def play(tmp_path, messages, *arguments):
 
 
 def test_a_recording_is_edited_compacted_and_shown(tmp_path):
-    """Requests, tokens before and after, kept messages, placeholders, the screen."""
+    """The output has the requests, the tokens before and after, the kept messages, the placeholders and the screen."""
     status, out, err = play(tmp_path, recording(14), "--window", "7600")
     assert (status, err) == (0, "")
     assert "1 tool result cleared" in out
@@ -70,7 +70,7 @@ def test_a_recording_is_edited_compacted_and_shown(tmp_path):
 @pytest.mark.slow("every policy through a recorded session")
 @pytest.mark.parametrize("policy", [name for name in policy_names() if name != "codecompanion"])
 def test_every_policy_completes_a_recording(tmp_path, policy):
-    """All of them in the real plugin; every turn was answered and the rules stayed, whatever was removed."""
+    """Each policy runs in the real plugin; every turn is answered and the rules stay, whatever is removed."""
     status, out, err = play(tmp_path, recording(14), "--window", "7600", "--policy", policy)
     assert (status, err) == (0, "")
     assert "28 requests, 14 tool calls" in out

@@ -19,7 +19,7 @@ AFTER = "import os\nimport sys\n\n\ndef one():\n    return 1\n\n\ndef two():\n  
 
 
 def propose(chat: ChatDriver, name: str = "insert_edit", call_id: str = "c1", **more: str) -> None:
-    """Let a file tool ask for approval."""
+    """Make a file tool ask for approval."""
     given = {"path": "/project/src/stack.py", "before": BEFORE, "after": AFTER} | more
     chat.push(
         events.ToolStarted(call_id=call_id, name=name, title=f"{name} src/stack.py"),
@@ -30,7 +30,7 @@ def propose(chat: ChatDriver, name: str = "insert_edit", call_id: str = "c1", **
 
 
 def open_view(chat: ChatDriver, key: str = "K", **more: str) -> None:
-    """Ask, go to the block and open the diff."""
+    """Ask for approval, go to the block and open the diff."""
     chat.accept("go")
     propose(chat, **more)
     chat.nvim.feed("]a" + key)
@@ -54,7 +54,10 @@ def accepted(chat: ChatDriver) -> str | None:
 
 
 def test_a_tab_page_shows_the_proposal_with_its_removed_lines(chat_everywhere: ChatDriver) -> None:
-    """Added and removed lines, coloured by filetype; the cursor is on the first hunk. Vim's diff mode is not used."""
+    """Added and removed lines are shown with filetype colours, and the cursor is on the first hunk.
+
+    Vim's diff mode is not used.
+    """
     chat = chat_everywhere
     open_view(chat)
     screen = chat.nvim.wait_screen(r"Edit .*src/stack.py  \+2 −1 · 2 hunks · g2 accept · g3 reject…")
@@ -68,7 +71,7 @@ def test_a_tab_page_shows_the_proposal_with_its_removed_lines(chat_everywhere: C
 
 
 def test_the_winbar_offers_the_keys_that_work_decisions_first(chat: ChatDriver) -> None:
-    """All of them in 80 columns; `g?` lists the keys of the view, and g1 only gives its reason."""
+    """All of them fit in 80 columns; `g?` lists the keys of the view, and `g1` only explains why it does nothing."""
     chat.nvim.command("set columns=80")
     open_view(chat, path="/project/src/a/long/path/to/a/file/stack.py")
     chat.nvim.wait_screen(r"Edit .*stack.py  \+2 −1 · g2 accept · g3 reject… · g1 always… · q back")
@@ -101,7 +104,7 @@ def test_accepting_an_unedited_proposal_sends_no_text(chat: ChatDriver) -> None:
 
 
 def test_a_hunk_is_skipped_and_restored_with_u(chat_everywhere: ChatDriver) -> None:
-    """The text sent is the text shown."""
+    """The text that is sent matches the text that is shown."""
     chat = chat_everywhere
     open_view(chat)
     chat.nvim.feed("g5")
@@ -136,7 +139,7 @@ def test_selected_hunks_are_skipped_together(chat: ChatDriver) -> None:
 
 
 def test_in_visual_mode_only_the_selected_hunks_are_accepted(chat: ChatDriver) -> None:
-    """Also by the command with a range; a selection without hunks accepts nothing."""
+    """The command with a range accepts hunks too; a selection without hunks accepts nothing."""
     open_view(chat)
     chat.nvim.feed("4GVjg2")
     chat.nvim.wait_screen("No hunk in the selection")
@@ -148,7 +151,7 @@ def test_in_visual_mode_only_the_selected_hunks_are_accepted(chat: ChatDriver) -
 
 @pytest.mark.parametrize("keys", [":e!<CR>", ":edit!<CR>"])
 def test_rereading_the_view_restores_the_original_proposal(chat: ChatDriver, keys: str) -> None:
-    """It used to empty the text, and accepting that the file."""
+    """`:e!` used to empty the proposal, and accepting it emptied the file."""
     open_view(chat)
     chat.nvim.feed("ccmine<Esc>g5" + keys)
     chat.nvim.wait_for(lambda: chat.nvim.lines() == AFTER.rstrip("\n").split("\n"), "the proposal")
@@ -157,7 +160,7 @@ def test_rereading_the_view_restores_the_original_proposal(chat: ChatDriver, key
 
 @pytest.mark.parametrize("keys", [":bd!<CR>", ":bunload!<CR>", ":bw!<CR>"])
 def test_a_view_with_an_unloaded_buffer_keeps_its_edits(chat: ChatDriver, keys: str) -> None:
-    """The block says so, and accepting uses that text."""
+    """The block shows that there are edits, and accepting uses the edited text."""
     open_view(chat)
     chat.nvim.feed("g5" + keys)
     chat.nvim.wait_for(lambda: tabs(chat) == 1 and in_chat(chat), "the chat")
@@ -198,7 +201,7 @@ def test_skipping_the_only_hunk_is_shown_on_the_block(chat: ChatDriver) -> None:
     ],
 )
 def test_the_final_newline_belongs_to_its_hunk(chat: ChatDriver, before: str, after: str, skipped: str) -> None:
-    """Skipped it is as before, restored it is as proposed, whatever was edited elsewhere."""
+    """A skipped hunk keeps the old ending and a restored hunk has the proposed one, whatever is edited elsewhere."""
     open_view(chat, before=before, after=after)
     chat.nvim.feed("Gg5u<C-r>")
     assert accepted(chat) == skipped
@@ -214,14 +217,14 @@ def test_the_final_newline_belongs_to_its_hunk(chat: ChatDriver, before: str, af
     ],
 )
 def test_the_proposal_can_be_edited_before_it_is_accepted(chat: ChatDriver, keys: str, text: str | None) -> None:
-    """Any edit; undone, it is the model's own text again."""
+    """Any edit is possible; if it is undone, the model's own text is accepted."""
     open_view(chat)
     chat.nvim.feed(keys)
     assert accepted(chat) == text
 
 
 def test_a_last_line_without_a_newline_stays_without_one(chat: ChatDriver) -> None:
-    """The file's own ending is kept."""
+    """The proposal's own ending is kept."""
     open_view(chat, after="one\ntwo", before="one")
     chat.nvim.feed("ggIx<Esc>")
     assert accepted(chat) == "xone\ntwo"
@@ -229,7 +232,10 @@ def test_a_last_line_without_a_newline_stays_without_one(chat: ChatDriver) -> No
 
 @pytest.mark.parametrize("keys", ["q", ":tabclose<CR>", ":q<CR>", ":wq<CR>", "ZZ"])
 def test_closing_keeps_the_question_and_the_edits(chat_everywhere: ChatDriver, keys: str) -> None:
-    """Every usual way to close; the block says that accepting uses the edited text; reopening shows it."""
+    """This applies to every usual way to close.
+
+    The block says that accepting uses the edited text, and reopening shows it.
+    """
     chat = chat_everywhere
     open_view(chat)
     chat.nvim.feed("ccimport json<Esc>" + keys)
@@ -278,7 +284,7 @@ def test_a_new_file_and_a_deletion_are_shown(chat: ChatDriver) -> None:
 
 
 def test_an_answer_in_the_chat_closes_the_tab_page(chat: ChatDriver) -> None:
-    """The user went back with `gt` and answered there."""
+    """This also applies when the user returns to the chat with `gt` and answers there."""
     open_view(chat)
     chat.nvim.feed("gt]ag2")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
@@ -297,7 +303,7 @@ def buffers_left(chat: ChatDriver) -> list[str]:
 
 @pytest.mark.parametrize("how", ["stopped", "host"])
 def test_a_turn_that_ends_shows_that_and_keeps_the_view(chat: ChatDriver, how: str) -> None:
-    """Typing in the proposal continues; answer keys report that it is over; `q` goes back."""
+    """Typing in the proposal can continue, the answer keys report that the approval is closed, and `q` goes back."""
     open_view(chat)
     chat.nvim.feed("O# half a")
     if how == "stopped":
@@ -318,7 +324,7 @@ def test_a_turn_that_ends_shows_that_and_keeps_the_view(chat: ChatDriver, how: s
 
 
 def test_the_users_windows_are_unchanged_afterwards(nvim_factory) -> None:
-    """Options of the previous window, a user's own diff in another tab page, leaving Neovim."""
+    """The options of the previous window are restored, and leaving Neovim asks nothing."""
     chat = make_chat(nvim_factory, options={})
     chat.nvim.command("set number foldcolumn=2")
     chat.accept("go")
@@ -338,7 +344,7 @@ def test_the_users_windows_are_unchanged_afterwards(nvim_factory) -> None:
 
 
 def test_the_view_opens_from_a_float_and_returns_to_it(nvim_factory) -> None:
-    """A chat in a floating window."""
+    """This works for a chat in a floating window."""
     chat = make_chat(nvim_factory, options={"display": {"chat": {"window": {"layout": "float"}}}})
     open_view(chat)
     assert chat.nvim.lua("return vim.api.nvim_win_get_config(0).relative") == ""
@@ -348,7 +354,7 @@ def test_the_view_opens_from_a_float_and_returns_to_it(nvim_factory) -> None:
 
 
 def test_a_file_too_large_to_compare_shows_its_diff_as_text(chat: ChatDriver) -> None:
-    """The host then sends no texts."""
+    """In this case the host sends no file texts."""
     chat.accept("go")
     propose(chat, before="", after="")
     chat.nvim.feed("]aK")
@@ -357,7 +363,7 @@ def test_a_file_too_large_to_compare_shows_its_diff_as_text(chat: ChatDriver) ->
 
 
 def test_a_real_edit_is_changed_in_the_view_and_written(nvim_factory, tmp_path: Path) -> None:
-    """The whole path: model, host, keys, disk, and the result read by the model."""
+    """The whole path is covered: model, host, keys, disk, and the result that the model reads."""
     with ChatServerThread([edit("one", "ONE\nuno", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         before = chat.finished()
@@ -373,7 +379,7 @@ def test_a_real_edit_is_changed_in_the_view_and_written(nvim_factory, tmp_path: 
 
 
 def test_a_rejected_edit_is_proposed_again_with_u_on_its_line(nvim_factory, tmp_path: Path) -> None:
-    """In its file, with text typed there since; the palette lists it as well."""
+    """It is proposed in its file and keeps text typed there since; the palette lists it as well."""
     with ChatServerThread([edit("two", "TWO", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         before = chat.finished()
@@ -400,7 +406,7 @@ def test_a_rejected_edit_is_proposed_again_with_u_on_its_line(nvim_factory, tmp_
 
 
 def test_a_rejected_edit_is_proposed_in_a_file_opened_through_a_link(nvim_factory, tmp_path: Path) -> None:
-    """The buffer's name differs from the file's."""
+    """The buffer's name differs from the file's path."""
     with ChatServerThread([edit("two", "TWO", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         (tmp_path / "work" / "link.py").symlink_to(tmp_path / "work" / "a.py")
@@ -420,7 +426,7 @@ def test_a_rejected_edit_is_proposed_in_a_file_opened_through_a_link(nvim_factor
 
 
 def test_rejecting_in_an_empty_buffer_leaves_it_empty(nvim_factory, tmp_path: Path) -> None:
-    """Its one line does not exist in the file: `:w` used to write a newline."""
+    """The buffer's one line does not exist in the file; `:w` used to write a newline."""
     with ChatServerThread([reply("placement: replace\n```python\nprint(1)\n\nprint(2)\n```\n")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("empty.py", "")], opened=False)
         chat.nvim.command(f"edit {tmp_path}/work/empty.py")
@@ -460,7 +466,7 @@ def test_k_opens_the_only_approval_from_the_input(chat: ChatDriver) -> None:
 
 
 def test_closing_the_chat_closes_its_questions(chat: ChatDriver) -> None:
-    """The tab page shows that it is over; nothing is sent for a closed chat."""
+    """The tab page shows that the approval is closed; nothing is sent for a closed chat."""
     open_view(chat)
     chat.nvim.lua("local c = require('codecompanion.chat'); c.close(c.last_chat())")
     chat.nvim.wait_screen("This approval is closed; nothing was written · q back")
@@ -474,7 +480,7 @@ def test_closing_the_chat_closes_its_questions(chat: ChatDriver) -> None:
 
 @pytest.mark.parametrize("in_diff", [True, False])
 def test_a_redrawn_chat_keeps_the_edits(chat: ChatDriver, in_diff: bool) -> None:
-    """The host sends the question again; the edited proposal was kept all along."""
+    """The host sends the approval again, and the edited proposal is still there."""
     open_view(chat)
     chat.nvim.feed("ccimport json<Esc>" + ("" if in_diff else "q"))
     chat.nvim.lua(
@@ -492,7 +498,7 @@ def test_a_redrawn_chat_keeps_the_edits(chat: ChatDriver, in_diff: bool) -> None
 
 
 def test_a_buffer_changed_while_the_diff_was_open_is_shown_and_asked_about_again(nvim_factory, tmp_path: Path) -> None:
-    """The proposal is compared with the user's unsaved text, also the second time; nothing is lost."""
+    """The proposal is compared with the user's unsaved text both times, and nothing is lost."""
     with ChatServerThread([edit("two", "TWO", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         chat.nvim.command("tabedit a.py")
@@ -515,7 +521,7 @@ def test_a_buffer_changed_while_the_diff_was_open_is_shown_and_asked_about_again
 
 
 def test_an_edited_proposal_survives_a_reload_of_the_chat(nvim_factory, tmp_path: Path) -> None:
-    """`:e` in the chat, with a real host: the question is drawn again with its edits."""
+    """After `:e` in a chat with a real host, the approval is drawn again with its edits."""
     with ChatServerThread([edit("two", "TWO", "a.py"), reply("done")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\ntwo\n")])
         before = chat.finished()

@@ -1,4 +1,4 @@
-"""Edits in place with the real host: shown in the buffer, accepted as one step, never disturbing typed text."""
+"""Edits in place with a real host: they are shown in the buffer, accepted in one step, and never disturb typed text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def listed(nvim) -> list[str]:
 
 
 class Desk:
-    """A file in a Neovim whose model answers as scripted."""
+    """A file in a Neovim with a scripted model."""
 
     def __init__(self, chat: RealChat, server: ChatServerThread) -> None:
         self.chat, self.server, self.nvim = chat, server, chat.nvim
@@ -92,7 +92,7 @@ def desk(nvim_factory, tmp_path):
 
 
 def test_a_selection_is_changed_as_instructed_in_one_step(desk):
-    """The whole path: diff in the buffer, text unchanged, `g2`, `u`."""
+    """The whole path is covered: a diff in the buffer with the text unchanged, `g2`, then `u`."""
     here = desk(reply(code(NEW)))
     here.edit("4,7CodeCompanion make it iterative")
     here.wait_proposed()
@@ -151,7 +151,7 @@ def test_undo_restores_a_rejected_proposal_in_order(desk):
 
 
 def test_a_rejected_proposal_is_reopened_and_keeps_later_typing(desk):
-    """By the command, also from the palette: typing above, below and within its lines."""
+    """The command and the palette reopen it; text typed above, below and within its lines is kept."""
     here = desk(reply(code(TWO)))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -169,7 +169,10 @@ def test_a_rejected_proposal_is_reopened_and_keeps_later_typing(desk):
 
 
 def test_a_key_that_a_users_mapping_begins_with_is_replaced(desk):
-    """The hunk shows the replacement; the command always works."""
+    """This applies when a user's mapping starts with the key.
+
+    The hunk shows the replacement key, and the command always works.
+    """
     here = desk(reply(code(TWO)))
     here.nvim.lua("vim.keymap.set('n', 'g2x', 'iMine<Esc>')")
     here.edit("4,7CodeCompanion call it number")
@@ -229,7 +232,7 @@ def test_undoing_the_edit_of_an_always_asks_again(desk):
 
 
 def test_a_selection_without_a_hunk_decides_nothing(desk):
-    """Even with a single hunk, to which keys without a selection apply."""
+    """This applies even if there is only one hunk, which keys without a selection would decide."""
     here = desk(reply(code([*OLD[3:6], TWO[3]])))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(1)
@@ -244,7 +247,7 @@ def test_a_selection_without_a_hunk_decides_nothing(desk):
 
 
 def test_the_view_of_a_different_proposal_decides_nothing(desk):
-    """After a new request or typing: the decision applies to the displayed proposal."""
+    """After a new request or typing, keys in the view do not decide a proposal that it does not show."""
     here = desk(reply(code(TWO)), reply(code(NEW)))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -296,7 +299,7 @@ def test_the_keys_of_an_edit_speak_of_edits_only(desk):
 
 
 def test_edit_keys_can_differ_from_approval_keys(desk):
-    """As in a configuration of an older codecompanion.nvim."""
+    """This is the case in a configuration from an older codecompanion.nvim."""
     keymaps = {"accept_change": {"modes": {"n": "ga"}}, "reject_change": {"modes": {"n": "gr"}}}
     here = desk(reply(code(TWO)), options={"interactions": {"inline": {"keymaps": keymaps}}})
     here.edit("4,7CodeCompanion call it number")
@@ -336,7 +339,7 @@ def test_undo_restores_the_proposal_of_an_accepted_change(desk):
 
 
 def drawn(here) -> list[int]:
-    """Return the lines, from 1, that are marked as removed."""
+    """Return the 1-based numbers of the lines marked as removed."""
     return here.nvim.lua(
         """local ns = vim.api.nvim_get_namespaces()['codecompanion.changes']
            local found = {}
@@ -351,7 +354,10 @@ def drawn(here) -> list[int]:
     ("keys", "undos"), [("g2", 1), ("4GVg2]cVg2", 2), ("7GVg24GVg2", 2), ("4GVg2Goend<Esc>4Gg2", 3)]
 )
 def test_undo_after_the_last_change_restores_the_proposal(desk, keys, undos):
-    """Complete, with its keys, in its place; a redo decides it again, any number of times."""
+    """The proposal is complete, with its keys and in its place.
+
+    Redo applies the decision again, any number of times.
+    """
     here = desk(reply(code(TWO)))
     here.edit("4,7CodeCompanion call it number")
     here.wait_proposed(2)
@@ -456,7 +462,7 @@ def test_lines_of_one_buffer_are_edited_in_parallel(desk):
 
 
 def test_text_typed_during_the_reply_is_kept(desk):
-    """Above, in and below the lines; the user decides a change that overlaps their own."""
+    """This applies above, within and below the lines; the user decides about a change that overlaps with typed text."""
     gate = asyncio.Event()
     here = desk(reply(code(TWO), gate=gate, gate_after=10))
     here.edit("4,7CodeCompanion call it number")
@@ -490,7 +496,7 @@ def test_a_key_stops_the_reply_and_nothing_changes(desk, key):
 
 
 def test_the_stop_command_takes_the_edit_at_the_cursor_then_the_buffers_then_others(desk):
-    """And reports the stopped edits; nothing of them is left in the buffers, and their requests are closed."""
+    """It reports the stopped edits, leaves nothing of them in the buffers, and closes their requests."""
     gate = asyncio.Event()
     held = [reply(code(NEW), gate=gate, gate_after=24) for _ in range(5)]
     here = desk(*held)
@@ -525,7 +531,7 @@ def test_the_stop_command_takes_the_edit_at_the_cursor_then_the_buffers_then_oth
 
 
 def test_the_stop_command_keeps_proposals(desk):
-    """A stopped follow-up restores the proposal that it was about; a complete one cannot be stopped."""
+    """Stopping a follow-up restores the previous proposal; a complete proposal cannot be stopped."""
     gate = asyncio.Event()
     here = desk(reply(code(NEW)), reply(code(TWO), gate=gate, gate_after=24))
     here.edit("4,7CodeCompanion make it iterative")
@@ -567,7 +573,7 @@ def test_a_failure_is_one_sentence(desk):
 
 
 def test_an_edit_continues_in_a_chat(desk):
-    """The conversation is an ordinary stored chat, counted, with tools from then on."""
+    """The conversation becomes an ordinary stored chat, counted and with tools from then on."""
     here = desk(reply(code(NEW)), reply("Because loops are fast."))
     here.edit("4,7CodeCompanion make it iterative")
     here.wait_proposed()
@@ -867,7 +873,7 @@ def test_only_the_intended_lines_change_for_any_buffer_options(desk, tmp_path, s
 
 @pytest.mark.parametrize("spelled", ["with tabs", "dedented"])
 def test_a_streaming_reply_is_drawn_with_the_files_indentation(desk, tmp_path, spelled):
-    """Only the changed line is marked, not every line until the reply is complete."""
+    """Only the changed line is marked, instead of every line until the reply is complete."""
     lead = {"with tabs": "\t", "dedented": ""}[spelled]
     old = [f"  value_{number} = {number}" for number in range(20)]
     new = [line.replace("= 3", "= 33") for line in old]
@@ -886,7 +892,7 @@ def test_a_streaming_reply_is_drawn_with_the_files_indentation(desk, tmp_path, s
 
 
 def test_an_edit_in_place_is_listed_once_it_was_opened_as_a_chat(desk):
-    """A follow-up reopens the headless chat, which does not list it."""
+    """A follow-up in the headless chat does not make it appear in the list."""
     here = desk(reply(code(NEW)), reply(code(TWO)), reply("Because."))
     here.edit("4,7CodeCompanion make it iterative")
     here.wait_proposed()

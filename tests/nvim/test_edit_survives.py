@@ -1,4 +1,4 @@
-"""Edits in place with killed processes and unusual buffers: no partial edit is left."""
+"""Edits in place when processes are killed and in unusual buffers: no partial edit is left behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTLY = ["def fact(number):", *OLD[4:7]]
 
 @pytest.mark.parametrize("moment", ["streaming", "proposed", "partly accepted", "accepted"])
 def test_a_killed_neovim_leaves_complete_texts_and_a_usable_chat(desk, nvim_factory, tmp_path, moment):
-    """The disk has the written text, the swap file the buffer's; neither has any part of a proposal."""
+    """The disk has the written text and the swap file the buffer text; neither contains any part of a proposal."""
     gate = asyncio.Event()
     held = {"gate": gate, "gate_after": 24} if moment == "streaming" else {}
     here = desk(reply(code(TWO), **held))
@@ -56,7 +56,7 @@ def test_a_killed_neovim_leaves_complete_texts_and_a_usable_chat(desk, nvim_fact
 
 @pytest.mark.parametrize("moment", ["streaming", "follow-up", "accepted"])
 def test_a_killed_host_loses_no_decision(desk, moment):
-    """The previous proposal is shown again, undo and redo cover the accepted changes, the chat opens."""
+    """The previous proposal is shown again, undo and redo cover the accepted changes, and the chat can be opened."""
     gate = asyncio.Event()
     held = reply(code(NEW), gate=gate, gate_after=24)
     first = held if moment == "streaming" else reply(code(TWO))
@@ -145,7 +145,7 @@ def test_accept_undo_redo_and_retry_work_in_every_buffer(desk, how, size):
 
 
 def test_typing_far_from_an_edit_redraws_nothing(desk):
-    """In a large file every key would; near it, and after an undo, the drawing stays correct."""
+    """Otherwise every key would redraw a large file; near the edit and after an undo, the display stays correct."""
     here = desk(reply(code(TWO)))
     here.edit("4,7CodeCompanion call it number", lines=[*OLD, *["pass"] * 200])
     here.wait_proposed(2)

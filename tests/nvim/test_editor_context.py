@@ -46,7 +46,7 @@ def before_last(server):
 
 
 def start(nvim_factory, tmp_path, server, files=FILES, *, tells=False, options=None, opened="src/stack.lua", **more):
-    """Start a chat next to an open file; the line about the visible text is off unless `tells`."""
+    """Start a chat next to an open file; the line about the visible text is sent only if `tells` is set."""
     options = {"rules": {"enabled": False}, **VERTICAL, **(options or {})}
     chat = options.setdefault("interactions", {}).setdefault("chat", {})
     chat.setdefault("opts", {}).setdefault("tell_open_file", tells)
@@ -68,7 +68,7 @@ def in_file(chat, lua):
 
 
 def test_the_buffer_is_sent_as_the_user_sees_it(nvim_factory, tmp_path, server):
-    """Including unsaved changes; one folded line below the question; K shows the sent text."""
+    """Unsaved changes are included; the message has one folded line below it, and K shows the sent text."""
     chat = start(nvim_factory, tmp_path, server)
     in_file(chat, "vim.api.nvim_buf_set_lines(0, 0, 0, false, { '-- not saved ```` yet' })")
     chat.say("explain #{buffer} please")
@@ -86,7 +86,7 @@ def test_the_buffer_is_sent_as_the_user_sees_it(nvim_factory, tmp_path, server):
 
 
 def test_an_unchanged_buffer_is_referred_to_and_not_sent_again(nvim_factory, tmp_path, server):
-    """The model still has it; a change is sent."""
+    """The model still has the text, so only changes are sent."""
     chat = start(nvim_factory, tmp_path, server)
     chat.say("first #{buffer}")
     chat.say("second #{buffer} and #{file:src/stack.lua}")
@@ -105,12 +105,15 @@ def test_an_unchanged_buffer_is_referred_to_and_not_sent_again(nvim_factory, tmp
 
 
 def taken_out(chat):
-    """Return the number of lines marked as since removed."""
+    """Return the number of lines marked as removed since then."""
     return chat.nvim.screen().count("· since removed")
 
 
 def test_an_attached_file_is_not_sent_again_by_a_mention(nvim_factory, tmp_path, server):
-    """Attached, named by path, as the buffer, on the screen and selected; the references end with it."""
+    """This applies to files named by path, as the buffer, as visible text and as a selection.
+
+    The references are marked as removed when the file is detached.
+    """
     lines = [f"local value_{n} = {n} -- a line that is long enough" for n in range(1, 31)]
     chat = start(nvim_factory, tmp_path, server, files=[("src/stack.lua", "\n".join(lines) + "\n")])
     chat.send("/file src/stack.lua")
@@ -165,7 +168,7 @@ def test_selection_viewport_and_buffers_are_sent_with_their_locations(nvim_facto
 
 
 def test_diagnostics_quickfix_terminal_and_messages_are_sent(nvim_factory, tmp_path, server):
-    """Lists; an empty one is reported to the model and the user."""
+    """They are sent as lists; an empty list is reported to the model and the user."""
     chat = start(nvim_factory, tmp_path, server)
     chat.say("#{quickfix} #{diagnostics} #{terminal}")
     assert before_last(server) == [
@@ -191,7 +194,7 @@ def test_diagnostics_quickfix_terminal_and_messages_are_sent(nvim_factory, tmp_p
 
 
 def test_file_and_diff_are_read_by_the_host(nvim_factory, tmp_path, server):
-    """By path, with a line range; by git."""
+    """Files are read by path with a line range, diffs through git."""
     chat = start(nvim_factory, tmp_path, server)
     work = tmp_path / "work"
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(work)]
@@ -212,7 +215,7 @@ def test_file_and_diff_are_read_by_the_host(nvim_factory, tmp_path, server):
 
 
 def test_a_message_with_a_missing_item_stays_in_the_input(nvim_factory, tmp_path, server):
-    """One sentence, nothing is sent; immediately, without the host."""
+    """One sentence reports it at once, without the host, and nothing is sent."""
     chat = start(nvim_factory, tmp_path, server)
     for wrong, why in (
         ("#{file}", "it needs an argument: #{file:path}"),
@@ -227,7 +230,7 @@ def test_a_message_with_a_missing_item_stays_in_the_input(nvim_factory, tmp_path
 
 
 def test_the_model_gets_the_visible_text_only_when_it_changes(nvim_factory, tmp_path, server):
-    """One short line; the first time, a notice below the message says so and how to switch it off."""
+    """One short line is sent; the first time, a notice below the message says so and explains how to switch it off."""
     chat = start(nvim_factory, tmp_path, server, tells=True)
     chat.say("one")
     notice = "The model sees which file and lines you look at (src/stack.lua:1-7) · off: tell_open_file = false"
@@ -246,7 +249,7 @@ def test_the_model_gets_the_visible_text_only_when_it_changes(nvim_factory, tmp_
 
 
 def test_words_in_code_are_not_mentions(nvim_factory, tmp_path, server):
-    """Fences, backticks, Ruby."""
+    """This applies to fences, backticks and Ruby interpolation."""
     chat = start(nvim_factory, tmp_path, server)
     chat.say("`#{buffer}` and x#{buffer}\n```ruby\n#{buffer}\n```")
     assert before_last(server) == []
@@ -268,7 +271,7 @@ require('codecompanion').setup(vim.tbl_deep_extend('force', require('codecompani
 
 
 def test_users_can_register_their_own_items(nvim_factory, tmp_path, server):
-    """Registered like the built-in ones; their errors are one sentence, and nothing is lost."""
+    """They work like the built-in items; an error in one is reported in one sentence, and nothing is lost."""
     chat = start(nvim_factory, tmp_path, server)
     chat.nvim.lua(OWN)
     chat.say("#{branch} #{branch:dev} #{slow} #{never}")
@@ -288,7 +291,7 @@ def test_users_can_register_their_own_items(nvim_factory, tmp_path, server):
 
 
 def test_a_stop_returns_a_waiting_message(nvim_factory, tmp_path, server):
-    """The order is kept, nothing was sent, the editor stays responsive."""
+    """The order is kept, nothing is sent, and the editor stays responsive."""
     chat = start(nvim_factory, tmp_path, server)
     chat.nvim.lua(OWN)
     chat.send("#{hangs} first")
@@ -357,7 +360,7 @@ def start_language_server(chat, *, silent):
 
 
 def test_the_visible_text_of_a_buffer_without_a_file_is_sent(nvim_factory, tmp_path, server):
-    """It is named by its buffer number."""
+    """The buffer is identified by its number."""
     chat = start(nvim_factory, tmp_path, server, opened=None)
     chat.nvim.command("topleft vnew")
     chat.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two' })")
@@ -370,7 +373,7 @@ def test_the_visible_text_of_a_buffer_without_a_file_is_sent(nvim_factory, tmp_p
 
 
 def test_a_language_server_describes_the_symbol(nvim_factory, tmp_path, server, binary):
-    """Hover, definition, references; other information is left out."""
+    """Hover text, definition and references are sent; other information is omitted."""
     chat = start(nvim_factory, tmp_path, server, binary=binary)
     chat.say("#{lsp} #{selection}")
     assert before_last(server) == [
@@ -402,7 +405,7 @@ def test_a_silent_language_server_delays_nothing(nvim_factory, tmp_path, server)
 
 
 def test_items_are_completed_with_their_arguments(nvim_factory, tmp_path, server, binary):
-    """Neovim's own menu; names, then the options after the colon."""
+    """Neovim's own menu offers names, then the options after the colon."""
     chat = start(nvim_factory, tmp_path, server, binary=binary)
     for typed, completed in (
         ("see #diag", "see #{diagnostics}"),
@@ -471,7 +474,7 @@ return 'all the same'
 
 
 def test_lines_are_sanitised_together_as_one_by_one(nvim):
-    """A NUL becomes a newline, invalid UTF-8 becomes U+FFFD, anywhere in the text."""
+    """Anywhere in the text, a NUL becomes a newline and invalid UTF-8 becomes U+FFFD."""
     assert nvim.lua(JOINED) == "all the same"
 
 
@@ -487,7 +490,7 @@ return named(1)
 
 
 def test_a_snapshot_does_not_read_each_buffer(nvim):
-    """With hundreds of open files, all of them known, a message costs the same calls as with none."""
+    """With hundreds of open files that are already known, a message takes as many API calls as with none."""
     counted = """
     for number = 1, 60 do
       vim.bo[vim.fn.bufadd(('f%d.txt'):format(number))].buflisted = true
@@ -524,7 +527,7 @@ def test_a_snapshot_does_not_read_each_buffer(nvim):
 
 
 def test_the_open_files_are_sent_when_they_change(nvim):
-    """Only listed files; unsaved ones are in each snapshot; another host gets all of them."""
+    """Only listed files are sent, unsaved files are in every snapshot, and a new host receives all of them."""
     nvim.lua("""
     vim.bo[vim.fn.bufadd('listed.txt')].buflisted = true
     vim.fn.bufadd('unlisted.txt')
@@ -576,7 +579,7 @@ return items[1].comes
 
 
 def test_buffers_are_sent_as_they_were_at_submit(nvim):
-    """Their texts are joined after Enter; later typing, closing or opening changes nothing."""
+    """Their texts are joined after submitting; typing in, closing or opening buffers later changes nothing."""
     nvim.lua("""
     for _, name in ipairs({ 'a.txt', 'b.txt', 'c.txt' }) do
       vim.cmd('edit ' .. name)
@@ -602,7 +605,7 @@ def test_buffers_are_sent_as_they_were_at_submit(nvim):
 
 
 def test_the_text_of_an_unchanged_buffer_is_not_read_again(nvim):
-    """Nor at Enter if it was mentioned early enough."""
+    """If it was mentioned early enough, it is not read on submit either."""
     nvim.lua("""
     for number = 1, 50 do
       local bufnr = vim.fn.bufadd(('f%d.txt'):format(number))

@@ -1,4 +1,4 @@
-"""`:CodeCompanion export`: the current chat as a file to share, written by the real host."""
+"""`:CodeCompanion export`: writes the current chat to a file that can be shared, through the real host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.providers.chat.thread import ChatServerThread
 
 
 def test_a_chat_is_exported_and_nothing_is_overwritten(nvim_factory, tmp_path):
-    """As a user does it: nothing to export, a page, Markdown by extension, a taken name, a missing folder."""
+    """The cases are an empty chat, a page, Markdown by extension, an existing name and a missing folder."""
     with ChatServerThread([reply("Because <b>it</b> is.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(160, 30))
         chat.nvim.command("CodeCompanion export")

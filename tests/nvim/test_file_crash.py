@@ -1,4 +1,4 @@
-"""kill -9 between the log and the file: the file is old or as logged, and can be reverted (lesson 44)."""
+"""`kill -9` between the log and the file: the file is unchanged or as logged, and can be reverted (lesson 44)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ end
 
 
 def changes(events):
-    """Return the logged changes of files."""
+    """Return the logged file changes."""
     return [e.payload for e in events if isinstance(e.payload, FileChangeStarted | FileChangeEnded)]
 
 

@@ -1,4 +1,4 @@
-"""Changing a loaded buffer: any text to any other, one undo step, bytes of other lines kept."""
+"""Changing a loaded buffer: any text can become any other in one undo step, and the bytes of other lines are kept."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_invalid_bytes_stay_in_unchanged_lines(nvim, tmp_path):
 
 
 def test_a_buffer_that_has_another_file_now_is_not_written(nvim, tmp_path):
-    """A rename, or a folder that became a link, changes no tick, but where `:write` writes."""
+    """A rename, or a folder replaced by a link, changes the file that `:write` writes, but not the changedtick."""
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     for folder in ("in", "out"):

@@ -66,7 +66,7 @@ def test_the_model_reads_and_edits_unsaved_changes_and_nothing_is_written(desk):
 
 @pytest.mark.parametrize("runs", [True, False])
 def test_format_on_save_runs_as_for_a_users_write_unless_disabled(desk, runs):
-    """The formatted text is in the result, so that the model's next edit matches."""
+    """The result contains the formatted text, so that the model's next edit matches."""
     user = desk(edit("line 3\n", "LOUD  \n"), options={"save_with_autocmds": runs})
     buffer = user.open()
     user.nvim.command(r"autocmd BufWritePre *.txt silent %s/\s\+$//e")
@@ -238,7 +238,7 @@ def test_a_file_attached_with_unsaved_changes_is_sent_as_displayed(desk):
 
 
 def test_a_file_open_in_another_editor_is_changed_without_a_prompt(desk, nvim_factory, tmp_path):
-    """Its swap file would ask (ATTENTION) if the plugin opened the file: it does not."""
+    """Opening the file would cause a swap file prompt (ATTENTION), so the plugin does not open it."""
     user = desk(edit("line 5\n", "five\n"))
     other = nvim_factory(root=tmp_path / "other")
     other.command(f"set swapfile | edit {user.root / 'a.txt'} | call setline(1, 'theirs')")
@@ -327,7 +327,7 @@ def test_an_edited_proposal_for_unsaved_text_is_applied_to_the_buffer(desk):
 
 @pytest.mark.slow("waits twice for the five seconds an editor has to answer")
 def test_during_a_prompt_the_file_on_disk_counts_and_nothing_is_done_twice(desk):
-    """Late questions are not carried out; the buffer is reloaded."""
+    """Requests that the editor receives too late are not carried out; the buffer is reloaded."""
     call = edit_call("a.txt", "line 5\n", "five\n")
     asked = asyncio.Event()
     user = desk(reply(calls=[call], gate=asked))

@@ -19,13 +19,13 @@ NO_NETWORK = "error: Failed to fetch: `https://pypi.org/simple/anyio/`\n  Caused
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Path:
-    """Return the file that uv waits for."""
+    """Return the path of the file that the fake uv waits for."""
     return tmp_path / "gate"
 
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Start:
-    """Return a starter of Neovims with a fake uv and the chat in the whole window."""
+    """Return a function that starts a Neovim with a fake uv and the chat in the whole window."""
 
     def start(*, env: dict[str, str] | None = None, init: str = "", **options: Any) -> Nvim:
         layout = "require('codecompanion').setup({ display = { chat = { window = { layout = 'buffer' } } } })\n"
@@ -56,12 +56,12 @@ def answers(nvim: Nvim) -> int:
 
 
 def installs(root: Path) -> int:
-    """Return the number of environments started."""
+    """Return how many environment installations were started."""
     return sum(" venv " in call for call in calls(root))
 
 
 def test_the_chat_shows_the_progress_of_the_installation(start: Start, gate: Path) -> None:
-    """The step and its duration, at the cursor; it disappears when done."""
+    """The step and its duration are shown at the cursor and disappear when done."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
     nvim.wait_screen(r"Installing: downloading 37 · \d+ s")
@@ -76,7 +76,7 @@ def test_the_chat_shows_the_progress_of_the_installation(start: Start, gate: Pat
 
 
 def test_a_message_sent_during_the_installation_waits_and_is_sent_once(start: Start, gate: Path) -> None:
-    """Text typed after it stays, too."""
+    """Text typed after the message stays too."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
     nvim.wait_screen("Installing Python packages")
@@ -92,7 +92,7 @@ def test_a_message_sent_during_the_installation_waits_and_is_sent_once(start: St
 
 
 def test_a_failed_installation_is_one_sentence_and_the_message_returns(start: Start, tmp_path: Path) -> None:
-    """The cause, the kept message, the remedy; sending again retries."""
+    """The sentence gives the cause, says that the message is kept, and names the remedy; sending again retries."""
     gate = tmp_path / "gate"
     nvim = start(gate=gate, fails=NO_NETWORK)
     nvim.command("CodeCompanionChat")
@@ -118,7 +118,7 @@ def test_a_failed_installation_is_one_sentence_and_the_message_returns(start: St
 def test_leaving_during_the_installation_ends_it_and_keeps_the_message(
     start: Start, gate: Path, tmp_path: Path
 ) -> None:
-    """`:qa` during the download: no orphan continues, and the next chat has the text in its input."""
+    """After `:qa` during the download, no orphan process continues, and the next chat has the text in its input."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
     nvim.wait_screen("downloading 37")
@@ -140,7 +140,7 @@ def test_leaving_during_the_installation_ends_it_and_keeps_the_message(
 
 
 def test_a_chat_with_a_deleted_buffer_keeps_its_text_too(start: Start, gate: Path) -> None:
-    """`:bd`, then `:qa`, during the download."""
+    """This covers `:bd`, then `:qa`, during the download."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
     nvim.wait_screen("downloading 37")
@@ -168,7 +168,7 @@ def test_without_a_chat_the_command_line_shows_the_progress(start: Start, gate: 
 
 
 def test_a_list_waiting_for_the_packages_does_not_hide_the_progress(start: Start, gate: Path) -> None:
-    """Its own line used to appear 0.3 s later and hide the last step until the end."""
+    """The list's own loading line used to appear 0.3 s later and hide the last step until the end."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanion install")
     nvim.wait_screen("codecompanion: Installing Python packages: downloading 37")
@@ -180,7 +180,7 @@ def test_a_list_waiting_for_the_packages_does_not_hide_the_progress(start: Start
 
 
 def test_two_neovims_create_one_environment(start: Start, gate: Path, tmp_path: Path) -> None:
-    """Both start at the first use; the second shows who installs and uses the first one's environment."""
+    """Both start on first use; the second shows that the first is installing, and then uses the same environment."""
     first, second = start(gate=gate), start(gate=gate)
     for nvim in (first, second):
         nvim.command("CodeCompanionChat")
@@ -197,7 +197,7 @@ def test_two_neovims_create_one_environment(start: Start, gate: Path, tmp_path: 
 def test_a_neovim_killed_during_the_installation_leaves_it_to_the_other(
     start: Start, gate: Path, tmp_path: Path
 ) -> None:
-    """`kill -9`: the claim of the dead process is ignored, and its partial folder is removed."""
+    """After `kill -9`, the claim of the dead process is ignored and its partial folder is removed."""
     first, second = start(gate=gate), start(gate=gate)
     for nvim in (first, second):
         nvim.command("CodeCompanionChat")
@@ -220,7 +220,7 @@ def test_the_health_check_reports_native_windows(start: Start, gate: Path) -> No
 
 
 def test_the_health_check_is_correct_at_every_stage(start: Start, gate: Path, tmp_path: Path) -> None:
-    """Missing, in progress, installed, installed for an older version."""
+    """The stages are missing, in progress, installed, and installed for an older version."""
 
     def report(nvim: Nvim) -> str:
         nvim.command("checkhealth codecompanion")
@@ -251,7 +251,7 @@ def test_the_health_check_is_correct_at_every_stage(start: Start, gate: Path, tm
 
 
 def test_without_python_the_chat_names_the_packages_to_install(start: Start, tmp_path: Path) -> None:
-    """Neither uv nor a Python."""
+    """This applies if neither uv nor Python is found."""
     programs = tmp_path / "few"
     programs.mkdir()
     for name in ("sh", "mkdir", "rm"):
@@ -266,7 +266,7 @@ def test_without_python_the_chat_names_the_packages_to_install(start: Start, tmp
 
 
 def test_an_unwritable_data_folder_is_reported_in_the_chat(start: Start, tmp_path: Path) -> None:
-    """A file is in place of the folder: works for root, too."""
+    """A file in place of the folder makes this test work for root too."""
     (tmp_path / "data/nvim").mkdir(parents=True)
     (tmp_path / "data/nvim/codecompanion").write_text("")
     nvim = start()
@@ -278,7 +278,7 @@ def test_an_unwritable_data_folder_is_reported_in_the_chat(start: Start, tmp_pat
 
 
 def test_an_outdated_environment_is_used_if_it_cannot_be_updated(start: Start, tmp_path: Path) -> None:
-    """After an update without a network: the chat works, and one message says that the previous environment is used."""
+    """After an update without a network, the chat works, and one message says that the previous environment is used."""
     first = start()
     first.command("CodeCompanionChat")
     first.wait_screen(r"~\d+ %")
@@ -296,7 +296,7 @@ def test_an_outdated_environment_is_used_if_it_cannot_be_updated(start: Start, t
 
 
 def test_a_damaged_environment_is_recreated(start: Start, tmp_path: Path) -> None:
-    """With deleted packages: the chat reinstalls automatically and answers the message sent meanwhile."""
+    """If packages were deleted, the chat reinstalls them automatically and answers the message sent in the meantime."""
     first = start()
     first.command("CodeCompanionChat")
     first.wait_screen(r"~\d+ %")
@@ -324,7 +324,7 @@ def test_a_provider_without_the_packages_is_not_used(start: Start, tmp_path: Pat
 
 
 def test_a_provider_with_the_packages_is_used(start: Start, tmp_path: Path) -> None:
-    """Then nothing is installed."""
+    """In this case nothing is installed."""
     nvim = start(init=f"vim.g.python3_host_prog = '{sys.executable}'")
     nvim.command("CodeCompanionChat")
     nvim.wait_screen(r"~\d+ %")
@@ -332,7 +332,7 @@ def test_a_provider_with_the_packages_is_used(start: Start, tmp_path: Path) -> N
 
 
 def test_narrow_windows_show_the_important_half(start: Start, gate: Path) -> None:
-    """At 40 columns, and with the user's own status line."""
+    """This applies at 40 columns, with the user's own status line setting."""
     nvim = start(gate=gate, size=(40, 24), init="vim.o.laststatus = 0\n")
     nvim.command("CodeCompanionChat")
     nvim.wait_screen(r"downloading 37 · \d+ s")

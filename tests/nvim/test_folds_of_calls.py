@@ -1,4 +1,4 @@
-"""The results of one reply: each has its own fold, whatever was asked, opened or shown elsewhere in between."""
+"""The results of one reply: each has its own fold, whatever is asked, opened or shown elsewhere between them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def finished(call: str, lines: int) -> events.ToolFinished:
 
 
 class Story:
-    """Calls that start, ask and end in a random order, and a user who does other things."""
+    """Calls that start, ask and end in random order while the user does other things."""
 
     def __init__(self, chat: ChatDriver, seed: int) -> None:
         self.chat, self.random, self.told = chat, random.Random(seed), list[str]()
@@ -49,14 +49,14 @@ class Story:
         self.waiting: list[events.Event] = []
 
     def do(self, what: str, event: events.Event) -> None:
-        """Let the host send an event, alone or with the next one."""
+        """Make the host send an event, alone or together with the next one."""
         self.told.append(what)
         self.waiting.append(event)
         if self.random.random() < 0.5:
             self.flush()
 
     def flush(self) -> None:
-        """Send the queued events to the editor; it sees every result separately afterwards."""
+        """Send the queued events to the editor and check that each result has its own fold."""
         self.told.append("flush")
         batch, self.waiting = self.waiting, []
         types = self.random.random() < 0.5
@@ -78,7 +78,7 @@ class Story:
                 raise AssertionError("\n".join((*self.told, shown)))
 
     def call(self, call: str) -> None:
-        """Let a call start, possibly ask, and end now or later."""
+        """Make a call start, possibly ask for approval, and end now or later."""
         if self.random.random() < 0.8:
             self.do(f"start {call}", events.ToolStarted(call_id=call, name="tool", title=call, reply_id="r1"))
         if self.random.random() < 0.7:
@@ -97,7 +97,7 @@ class Story:
             self.end(call)
 
     def end(self, call: str) -> None:
-        """Let a call end with a result of some length."""
+        """Make a call end with a result of random length."""
         lines = self.random.choice([0, 1, 2, 30])
         self.do(f"end {call}: {lines}", finished(call, lines))
 

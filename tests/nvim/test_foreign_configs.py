@@ -1,4 +1,4 @@
-"""A configuration copied from codecompanion.nvim starts quietly: equivalent options apply, the rest is listed."""
+"""A configuration copied from codecompanion.nvim starts without errors: equivalent options apply, others are listed."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_no_value_at_a_moved_place_breaks_anything(config: Config, path: str, va
     ],
 )
 def test_an_unsupported_limit_on_sent_text_is_a_mistake(config: Config, options: str, key: str, advice: str) -> None:
-    """Users may rely on it, so it must not silently do nothing; the sentence names the alternative."""
+    """Users may rely on it, so it must not be silently ignored; the error names the alternative."""
     (problem,) = config.setup(options).findings["problems"]
     assert problem.startswith(f"{key}: not supported: ")
     assert advice in problem
@@ -118,14 +118,14 @@ def test_an_unsupported_limit_on_sent_text_is_a_mistake(config: Config, options:
 
 
 def test_unsupported_values_that_limit_nothing_are_only_listed(config: Config) -> None:
-    """The defaults of codecompanion.nvim."""
+    """The defaults of codecompanion.nvim are examples."""
     config.setup("{ opts = { per_project_config = { enabled = true, files = {}, paths = {} } } }")
     assert config.findings["problems"] == []
     assert config.findings["foreign"] == ["opts.per_project_config"]
 
 
 def test_an_old_name_of_the_approval_option_works(config: Config) -> None:
-    """`user_approval` of older versions."""
+    """The name is `user_approval`, from older versions."""
     config.setup("{ strategies = { chat = { tools = { read_file = { opts = { user_approval = true } } } } } }")
     assert config.get("interactions.chat.tools.read_file.opts.require_approval_before") is True
     assert config.findings["foreign"] == []
@@ -133,7 +133,7 @@ def test_an_old_name_of_the_approval_option_works(config: Config) -> None:
 
 @pytest.mark.parametrize("send_code", ["false", "function() return true end"])
 def test_an_embedding_endpoint_gets_no_code_if_none_may_be_sent(config: Config, send_code: str) -> None:
-    """It would receive the whole project in the background."""
+    """Otherwise the endpoint would receive the whole project in the background."""
     embedding = "{ url = 'https://embed.example/v1', model = 'x' }"
     config.setup(f"{{ opts = {{ send_code = {send_code} }}, context = {{ embedding = {embedding} }} }}")
     assert "url" not in config.for_host()["context"]["embedding"]

@@ -39,7 +39,7 @@ def gathered(**fields) -> events.CodeGathered:
 
 
 def ask(chat: ChatDriver, **fields) -> None:
-    """Send a message that gets code."""
+    """Send a message to which code is added."""
     chat.accept("Why is it empty?")
     chat.push(gathered(**fields))
 
@@ -84,7 +84,7 @@ def test_the_line_fits_every_width_and_shows_its_cost(nvim_factory, columns: int
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_a_sent_secret_file_is_visible_at_every_width(nvim_factory, columns: int) -> None:
-    """R-266: a line of its own below the message."""
+    """R-266: the warning has its own line below the message."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     ask(chat)
     chat.push(events.Notice(text=SECRET, level=Severity.INFO))
@@ -160,7 +160,7 @@ def test_k_in_a_chat_of_another_neovim_opens_the_fold(chat: ChatDriver) -> None:
     [(40, "open in another Neovim"), (80, "open in another Neovim · <CR> sends once it is closed there")],
 )
 def test_a_chat_of_another_neovim_is_marked_in_its_input(nvim_factory, columns, hint) -> None:
-    """R-532: in words that fit, with the reason why nothing is sent; typed text stays in the input."""
+    """R-532: the hint fits the width and says why nothing is sent; typed text stays in the input."""
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.opened(read_only=True, resumed=True)
     chat.push(events.Restored(entries=(), first=True, last=True))
@@ -262,7 +262,7 @@ def test_the_command_equals_the_slash_command(chat: ChatDriver) -> None:
 
 
 def test_during_gathering_the_message_is_a_draft(chat: ChatDriver) -> None:
-    """If Neovim is killed now, the text is stored (lesson 36)."""
+    """If Neovim is killed during gathering, the text is already stored (lesson 36)."""
     submit_id = chat.submit("Do not lose me")
     chat.push(events.Gathering(submit_id=submit_id), events.State(state="preparing", label="gathering code"))
     chat.nvim.wait_screen("gathering code")
@@ -319,7 +319,7 @@ def test_the_completion_sources_offer_them_too(chat: ChatDriver, module: str) ->
 
 
 def in_project(chat: ChatDriver, folder: Path, *names: str) -> None:
-    """Create a git project of these files, and change to it."""
+    """Create a git project with these files and change to its folder."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x")
@@ -369,7 +369,7 @@ def test_files_are_completed_by_part_of_their_name(chat: ChatDriver, tmp_path: P
 
 
 def test_a_completed_file_is_found(chat: ChatDriver, tmp_path: Path) -> None:
-    """Whatever a file's name, the host reads the intended file."""
+    """The host reads the intended file, whatever characters its name contains."""
     names = [
         "a b.py",
         "x(1).py",
@@ -399,7 +399,7 @@ def test_the_open_file_comes_first(chat: ChatDriver, tmp_path: Path) -> None:
 
 
 def test_a_name_can_be_completed_before_the_files_are_known(chat: ChatDriver, tmp_path: Path) -> None:
-    """The menu opens once they are; nothing blocks."""
+    """The menu opens once they are known, and nothing blocks."""
     in_project(chat, tmp_path / "project", *FILES)
     chat.nvim.feed("isee @stac<C-x><C-o>")
     chat.nvim.wait_for(lambda: chat.input() == "see @src/stack.py", "the completed name")

@@ -22,14 +22,14 @@ def ghost(nvim_factory: Callable[..., Nvim]) -> Ghost:
 
 @pytest.fixture(params=VERSIONS)
 def ghost_everywhere(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> Ghost:
-    """Return the same on each available Neovim ($NVIM_BINS)."""
+    """Return a Neovim as from `ghost`, for each available Neovim ($NVIM_BINS)."""
     made = start(nvim_factory, binary=request.param)
     made.open("a.py")
     return made
 
 
 def test_a_pause_sends_a_request_and_the_answer_is_at_the_cursor(ghost_everywhere: Ghost) -> None:
-    """R-261, R-262: the request and the display."""
+    """R-261, R-262: the request has the expected content, and the answer is displayed."""
     ghost = ghost_everywhere
     ghost.suggest("range(10):\n    print(i)")
     ghost.type("ifor i in ")
@@ -47,7 +47,7 @@ def test_a_pause_sends_a_request_and_the_answer_is_at_the_cursor(ghost_everywher
 
 
 def test_typing_along_keeps_it_without_a_request(ghost_everywhere: Ghost) -> None:
-    """Typing along the suggestion keeps it without a request."""
+    """Typed characters that match the suggestion shorten it."""
     ghost = ghost_everywhere
     ghost.suggest("return total")
     ghost.type("i    ")
@@ -71,7 +71,7 @@ def test_typing_something_else_drops_it_and_sends_a_request(ghost: Ghost) -> Non
 
 
 def test_accepting_is_one_undo_step_and_is_repeated(ghost_everywhere: Ghost) -> None:
-    """One undo step per acceptance, `.` repeats the inserted text."""
+    """Each acceptance is one undo step, and `.` repeats the inserted text."""
     ghost = ghost_everywhere
     ghost.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)")
     ghost.suggest("range(3)")
@@ -92,7 +92,7 @@ def test_accepting_is_one_undo_step_and_is_repeated(ghost_everywhere: Ghost) -> 
 
 
 def test_a_dot_repeats_typed_and_accepted_text(ghost_everywhere: Ghost) -> None:
-    """Dot-repeat is sane; of several lines 'autoindent' applies on 0.10, as documented in the help."""
+    """`.` repeats typed and accepted text; for several lines, 'autoindent' also applies on 0.10, as the help says."""
     ghost = ghost_everywhere
     ghost.open("a.txt", "one\ntwo\nthree\n")
     ghost.nvim.command("set autoindent | imap <F2> <Plug>(CodeCompanionCompleteAccept)")
@@ -114,7 +114,7 @@ def test_a_dot_repeats_typed_and_accepted_text(ghost_everywhere: Ghost) -> None:
 
 
 def test_a_suggestion_is_accepted_by_line_and_by_word(ghost: Ghost) -> None:
-    """Accept all, line, word."""
+    """The whole suggestion, one line or one word can be accepted."""
     ghost.nvim.command("imap <F3> <Plug>(CodeCompanionCompleteAcceptWord)")
     ghost.nvim.command("imap <F4> <Plug>(CodeCompanionCompleteAcceptLine)")
     ghost.nvim.command("set tabstop=4")

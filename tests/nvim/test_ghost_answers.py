@@ -1,4 +1,4 @@
-"""Late, wrong, many or missing answers; a host and a server in trouble (R-261)."""
+"""Late, wrong, multiple or missing answers, and failures of the host and the server (R-261)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_late_answer_that_matches_typed_text_is_shown(ghost: Ghost) -> None:
     "keys", ["x", "<Left>", "<BS>", "<CR>", "<Esc>", "<C-o>", "<Esc>:enew!<CR>i", "<Esc>:e! b.txt<CR>ifo", "<Esc>Ofo"]
 )
 def test_an_answer_for_another_place_is_dropped(ghost: Ghost, keys: str) -> None:
-    """By buffer, cursor and text; and nothing breaks."""
+    """An answer must match the buffer, cursor and text; a dropped answer causes no error."""
     ghost.type("ifo")
     ghost.wait_asked(1)
     ghost.type(keys)
@@ -74,7 +74,7 @@ def test_a_newer_request_cancels_the_previous_one(ghost: Ghost) -> None:
 
 
 def test_rapid_typing_sends_one_request(ghost: Ghost) -> None:
-    """Debounce. 300 keys in one go."""
+    """Debouncing merges 300 keys typed in one go."""
     ghost.type("i" + "word " * 60)
     ghost.pause()
     assert [question["before"] for question in ghost.asked()] == ["word " * 60]
@@ -95,13 +95,13 @@ def test_ten_thousand_pasted_lines_send_a_short_request(ghost: Ghost) -> None:
 
 
 def wait_for_question(ghost: Ghost, before: str) -> dict[str, Any]:
-    """Wait until the newest request is for the position with this text before it."""
+    """Wait until the newest request has this text before the cursor, and return that request."""
     ghost.nvim.wait_for(lambda: ghost.asked()[-1:] and ghost.asked()[-1]["before"] == before, "the question")
     return ghost.asked()[-1]
 
 
 def test_the_limit_counts_characters_instead_of_bytes(ghost: Ghost) -> None:
-    """R-256: cut at a character."""
+    """R-256: the text is cut at a character boundary."""
     text = "\n".join(["é" * 99] * 300)
     ghost.open("b.txt", text, (150, 0))
     ghost.type("ix")
@@ -127,7 +127,7 @@ def test_auto_pairs_are_not_duplicated(ghost: Ghost) -> None:
 
 
 def test_a_pair_in_the_middle_causes_a_new_request(ghost: Ghost) -> None:
-    """The rest of the suggestion would follow a bracket that exists already."""
+    """Otherwise the rest of the suggestion would follow a bracket that already exists."""
     ghost.nvim.command("inoremap ( ()<Left>")
     ghost.type("ix = ")
     ghost.wait_asked(1)
@@ -153,7 +153,7 @@ def test_typing_along_works_over_several_lines_with_autoindent(ghost: Ghost) -> 
 
 
 def test_the_next_suggestion_is_requested_at_once(ghost: Ghost) -> None:
-    """Prefetched after accepting."""
+    """It is prefetched after the previous one is accepted."""
     ghost.type("ia")
     ghost.wait_asked(1)
     ghost.answer(1, "b")
@@ -166,7 +166,7 @@ def test_the_next_suggestion_is_requested_at_once(ghost: Ghost) -> None:
 
 
 def test_other_suggestions_can_be_cycled(ghost: Ghost) -> None:
-    """Cycle; requests more if there is only one."""
+    """If there is only one suggestion, more are requested."""
     ghost.type("ia")
     ghost.wait_asked(1)
     ghost.answer(1, "one", "two")
@@ -210,7 +210,7 @@ def test_a_dismissed_suggestion_stays_away_until_typing(ghost: Ghost) -> None:
 
 
 def test_undo_removes_a_visible_suggestion(ghost: Ghost) -> None:
-    """It was never in the buffer, and nothing of it stays on the screen."""
+    """The suggestion was never in the buffer, and no trace of it stays on the screen."""
     ghost.type("ione <Esc>atwo ")
     ghost.wait_asked(1)
     ghost.answer(1, "three")
@@ -222,7 +222,7 @@ def test_undo_removes_a_visible_suggestion(ghost: Ghost) -> None:
 
 
 def test_rereading_the_file_removes_a_visible_suggestion(ghost: Ghost) -> None:
-    """`:e!` from Insert mode."""
+    """This applies to `:e!` from insert mode."""
     ghost.nvim.command("write | imap <F9> <Cmd>edit!<CR>")
     ghost.type("ione ")
     ghost.wait_asked(1)
@@ -257,7 +257,10 @@ def test_accepted_text_is_not_typed(ghost: Ghost) -> None:
 
 
 def test_a_failing_server_is_reported_once_and_left_alone(ghost: Ghost) -> None:
-    """Reported once, quietly, then retried with backoff; a manual request is sent."""
+    """The failure is reported once, quietly, and requests are retried with backoff.
+
+    A manual request is sent at once.
+    """
     trouble = "Ollama does not answer at http://localhost:11434"
     ghost.type("ia")
     ghost.wait_asked(1)
@@ -283,7 +286,7 @@ def test_a_failing_server_is_reported_once_and_left_alone(ghost: Ghost) -> None:
 
 
 def test_a_host_that_exits_during_a_request_is_restarted_by_the_next(ghost: Ghost) -> None:
-    """Nothing is lost."""
+    """The next request starts the host again and receives its answer."""
     ghost.type("ia")
     ghost.wait_asked(1)
     ghost.answer(1, error="The Python host ended (status 137). The next action starts it again.")
@@ -295,7 +298,7 @@ def test_a_host_that_exits_during_a_request_is_restarted_by_the_next(ghost: Ghos
 
 
 def test_an_empty_answer_is_reported_for_a_manual_request(ghost: Ghost) -> None:
-    """Never for an automatic one."""
+    """For an automatic request it is never reported."""
     ghost.type("ia")
     ghost.wait_asked(1)
     ghost.answer(1)

@@ -20,12 +20,12 @@ def ghost(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> 
 
 
 def rows(ghost: Ghost, number: int) -> list[str]:
-    """Return the first lines of the screen."""
+    """Return the first `number` lines of the screen."""
     return ghost.nvim.screen().split("\n")[:number]
 
 
 def test_tabs_have_their_real_width(ghost: Ghost) -> None:
-    """A tab in virtual text would be `^I`."""
+    """Otherwise a tab in virtual text would be shown as `^I`."""
     ghost.open("a.txt", "\tif x:")
     ghost.nvim.command("setlocal tabstop=4")
     ghost.suggest("\ty\tz\n\t\tend")
@@ -40,7 +40,7 @@ def test_tabs_have_their_real_width(ghost: Ghost) -> None:
 
 
 def test_wide_and_unusual_characters_are_shown(ghost: Ghost) -> None:
-    """Emoji, CJK, combining characters, right-to-left text, control characters."""
+    """This covers emoji, CJK, combining characters, right-to-left text and control characters."""
     ghost.open("a.txt", "日本 = ")
     ghost.suggest("'😀 e\u0301 שלום\x01'\n中文")
     ghost.type("A")
@@ -53,7 +53,7 @@ def test_wide_and_unusual_characters_are_shown(ghost: Ghost) -> None:
 
 
 def test_in_the_middle_of_a_line_the_rest_is_shifted(ghost: Ghost) -> None:
-    """One line: inline before the rest."""
+    """A one-line suggestion is shown inline before the rest."""
     ghost.open("a.txt", "call()", (1, 5))
     ghost.suggest("one, two")
     ghost.type("i")
@@ -77,7 +77,7 @@ def test_several_lines_in_the_middle_show_the_rest_at_its_final_place(ghost: Gho
 
 
 def test_a_long_suggestion_wraps(ghost: Ghost) -> None:
-    """40 columns: the rest is on the next row, and nothing is cut off."""
+    """In 40 columns, the rest is on the next row and nothing is cut off."""
     ghost.open("a.txt", "x" * 30)
     ghost.suggest("y" * 25)
     ghost.type("A")
@@ -96,7 +96,7 @@ def test_a_long_suggestion_wraps(ghost: Ghost) -> None:
     ],
 )
 def test_lines_without_room_below_are_counted(ghost: Ghost, above: int, wanted: list[str]) -> None:
-    """The window has 10 rows: virtual lines below the last one would be silently lost."""
+    """In a window of 10 rows, virtual lines below the last row would be lost without notice."""
     ghost.open("a.txt", "\n" * above + "x", (above + 1, 0))
     ghost.suggest(" one\ntwo\nthree\nfour")
     ghost.type("A")
@@ -114,7 +114,7 @@ OPTIONS = ("nowrap", "tabstop=3", "signcolumn=yes", "virtualedit=all", "autoinde
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_preview_equals_the_inserted_text(nvim_factory: Callable[..., Nvim], seed: int) -> None:
-    """The screen with the suggestion equals the screen after accepting it, with any surrounding text."""
+    """For any surrounding text, the screen with the suggestion is identical to the screen after accepting it."""
     chance = random.Random(seed)
     ghost = start(nvim_factory, size=(40, 16), options={"trigger": "manual"})
     ghost.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)| imap <F8> <Plug>(CodeCompanionComplete)")
@@ -135,7 +135,7 @@ def test_the_preview_equals_the_inserted_text(nvim_factory: Callable[..., Nvim],
 
 
 def test_conceal_and_right_to_left_are_respected(ghost: Ghost) -> None:
-    """Window options that move columns."""
+    """These window options move columns."""
     ghost.open("a.md", "**bold** ")
     ghost.nvim.command("setlocal conceallevel=2 concealcursor=nvic filetype=markdown")
     ghost.suggest("GHOST")
@@ -150,7 +150,7 @@ def test_conceal_and_right_to_left_are_respected(ghost: Ghost) -> None:
 
 
 def test_only_the_current_window_shows_it(ghost: Ghost) -> None:
-    """Two windows of one buffer; on 0.10 both show it."""
+    """With two windows of one buffer, only the current one shows it, except on 0.10, where both do."""
     ghost.open("a.txt", "one")
     ghost.nvim.command("split")
     ghost.suggest("GHOST")
@@ -165,7 +165,7 @@ def test_only_the_current_window_shows_it(ghost: Ghost) -> None:
 
 
 def test_ghost_text_has_the_colour_of_its_group(ghost: Ghost) -> None:
-    """Colour is not the only sign: it is after the cursor, and only in Insert mode."""
+    """Colour is not the only sign, because ghost text is after the cursor and only in insert mode."""
     ghost.nvim.lua("vim.api.nvim_set_hl(0, 'CodeCompanionGhost', { fg = '#123456' })")
     ghost.open("a.txt", "one ")
     ghost.suggest("GHOST")

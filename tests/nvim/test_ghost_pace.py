@@ -50,7 +50,7 @@ def test_at_first_the_configured_pause_applies(nvim: Nvim) -> None:
     ],
 )
 def test_the_pause_follows_the_server_and_the_keys(nvim: Nvim, answer_ms: int, gap_ms: int, wanted: int) -> None:
-    """Between half and twice `debounce`; the longer of both."""
+    """The pause is the longer of the two, limited to between half and twice `debounce`."""
     nvim.lua("local answer, gap = ... for _ = 1, 40 do _G.pace.answered(answer) end", answer_ms)
     if gap_ms:
         nvim.lua("_G.now = 10000; _G.keys(...)", gap_ms, 40)
@@ -66,14 +66,14 @@ def test_one_slow_answer_has_a_limited_effect(nvim: Nvim) -> None:
 
 
 def test_the_pause_is_at_least_50_ms_and_fixed_if_configured(nvim: Nvim) -> None:
-    """R-261: the minimum debounce; `adaptive = false` waits exactly that long."""
+    """R-261: 50 ms is the minimum debounce; with `adaptive = false`, the pause is exactly the configured one."""
     nvim.lua("for _ = 1, 40 do _G.pace.answered(5) end")
     assert nvim.lua("return _G.pace.pause_ms({ debounce = 60, adaptive = true })") == 50
     assert nvim.lua("return _G.pace.pause_ms({ debounce = 60, adaptive = false })") == 60
 
 
 def test_a_failing_server_gets_a_growing_backoff(nvim: Nvim) -> None:
-    """1, 2, 4 … seconds, at most a minute, until it answers."""
+    """The backoff is 1, 2, 4 … seconds, up to one minute, until the server answers."""
     pauses = nvim.lua(
         "local found = {} for i = 1, 8 do _G.pace.failed(); found[i] = _G.pace.rest_ms() end return found"
     )

@@ -49,7 +49,7 @@ def one_nvim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ghost]:
 
 @pytest.fixture
 def ghost(one_nvim: Ghost) -> Ghost:
-    """Return it with a new file of two lines; each test restores the options."""
+    """Return the shared Neovim with a new file of two lines; each test restores the options."""
     one_nvim.nvim.lua("require('codecompanion.host').requests = {}; require('codecompanion.inline.source').reset()")
     one_nvim.type(r"<C-\><C-n>")
     one_nvim.nvim.command("silent! %bwipeout!")
@@ -60,7 +60,7 @@ def ghost(one_nvim: Ghost) -> Ghost:
 
 @pytest.mark.parametrize(("set_up", "keys", "leave"), [case[1:] for case in ONCE_OFF], ids=[c[0] for c in ONCE_OFF])
 def test_there_is_no_suggestion_at_such_a_moment(ghost: Ghost, set_up: str, keys: str, leave: str) -> None:
-    """R-262; and a moment later, in the same buffer, there is one."""
+    """R-262: a moment later, suggestions appear in the same buffer."""
     ghost.nvim.command(set_up)
     ghost.type(keys)
     ghost.pause()
@@ -73,7 +73,7 @@ def test_there_is_no_suggestion_at_such_a_moment(ghost: Ghost, set_up: str, keys
 
 
 def test_there_is_none_if_the_first_insert_is_a_block_insert(nvim_factory: Callable[..., Nvim]) -> None:
-    """Completion starts with the first Insert mode, and must know the mode before it."""
+    """Completion starts when insert mode is first entered and must know the preceding mode."""
     ghost = start(nvim_factory)
     ghost.open("a.txt", "second one\nsecond two")
     ghost.suggest("GHOST")
@@ -86,7 +86,7 @@ def test_there_is_none_if_the_first_insert_is_a_block_insert(nvim_factory: Calla
 
 @pytest.mark.parametrize(("set_up", "why"), NEVER, ids=[case[0] for case in NEVER])
 def test_there_is_never_a_suggestion_in_such_a_buffer(ghost: Ghost, set_up: str, why: str) -> None:
-    """R-262: and the status shows the reason."""
+    """R-262: the status shows the reason."""
     ghost.nvim.command(set_up)
     ghost.nvim.command("silent! normal! G")
     ghost.type("ix")
@@ -125,7 +125,7 @@ def test_text_that_is_not_utf8_is_not_sent(ghost: Ghost) -> None:
 
 
 def test_filetypes_can_be_an_allowlist(nvim_factory: Callable[..., Nvim]) -> None:
-    """`filetypes = { ["*"] = false, lua = true }`."""
+    """The test uses `filetypes = { ["*"] = false, lua = true }`."""
     ghost = start(nvim_factory, options={"filetypes": {"*": False, "lua": True}})
     ghost.suggest("GHOST")
     ghost.open("a.py")

@@ -34,7 +34,7 @@ APPLY = "vim.lsp.util.apply_text_edits({ _G.result.items[1].textEdit }, vim.api.
 
 
 def result(ghost: Ghost, ask: str) -> dict[str, Any]:
-    """Ask a source and wait for its answer."""
+    """Request completions from a source and wait for its answer."""
     ghost.nvim.lua(ask)
     found: dict[str, Any] = ghost.nvim.wait_lua("return _G.result")
     return found
@@ -42,7 +42,7 @@ def result(ghost: Ghost, ask: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("ask", [ASK_BLINK, ASK_CMP], ids=["blink", "cmp"])
 def test_a_menu_gets_the_typed_word_with_its_continuation(nvim_factory: Callable[..., Nvim], ask: str) -> None:
-    """The entry begins with the word being typed: menus compare it with that."""
+    """The entry begins with the word being typed, because menus compare entries with it."""
     ghost = start(nvim_factory, options={"display": "none"})
     ghost.open("é.py", "é = fo", (1, 7))
     ghost.suggest("o(bar)\n    .baz()")
@@ -59,7 +59,7 @@ def test_a_menu_gets_the_typed_word_with_its_continuation(nvim_factory: Callable
 
 @pytest.mark.parametrize("ask", [ASK_BLINK, ASK_CMP], ids=["blink", "cmp"])
 def test_a_menu_gets_an_empty_answer_if_there_is_nothing(nvim_factory: Callable[..., Nvim], ask: str) -> None:
-    """An answer without entries, so that the menu does not wait."""
+    """The answer has no entries, so the menu does not wait."""
     ghost = start(nvim_factory, options={"display": "none"})
     ghost.open("a.py")
     ghost.suggest("x")
@@ -73,7 +73,7 @@ def test_a_menu_gets_an_empty_answer_if_there_is_nothing(nvim_factory: Callable[
 
 
 def test_typing_along_in_a_menu_sends_no_request(nvim_factory: Callable[..., Nvim]) -> None:
-    """All sources share one answer; a request that the menu no longer wants is cancelled."""
+    """All sources share one answer; a request that the menu no longer needs is cancelled."""
     ghost = start(nvim_factory, options={"display": "none"})
     ghost.open("a.py")
     ghost.suggest("o(bar)")
@@ -101,7 +101,7 @@ def test_typing_along_in_a_menu_sends_no_request(nvim_factory: Callable[..., Nvi
 def test_a_menu_of_a_plugin_hides_the_ghost_text(
     nvim_factory: Callable[..., Nvim], name: str, question: str, opened: str
 ) -> None:
-    """Hidden while a completion menu is open; it reappears without a request."""
+    """The text is hidden while a completion menu is open and reappears without a request."""
     ghost = start(
         nvim_factory,
         init=f"local open, heard = false, {{}}\n_G.set = function(value) open = value end\n"
@@ -136,7 +136,10 @@ def inline(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) ->
 
 
 def test_neovim_shows_the_suggestions_itself(inline: Ghost) -> None:
-    """0.12: a language server in the editor; before that, ghost text and a message about it."""
+    """On 0.12 they come from a language server in the editor.
+
+    Earlier versions show ghost text and a message about it.
+    """
     ghost = inline
     ghost.open("a.py")
     ghost.suggest("range(3):\n    pass")

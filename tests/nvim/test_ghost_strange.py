@@ -20,7 +20,7 @@ def ghost(request: pytest.FixtureRequest, nvim_factory: Callable[..., Nvim]) -> 
 
 
 def show(ghost: Ghost, text: str, keys: str) -> None:
-    """Type until exactly this is suggested."""
+    """Type `keys` and wait until `text` is suggested."""
     ghost.suggest(text)
     ghost.type(keys)
     ghost.nvim.wait_for(ghost.shown, "the suggestion")
@@ -37,7 +37,7 @@ def show(ghost: Ghost, text: str, keys: str) -> None:
     ],
 )
 def test_keys_during_an_acceptance_are_applied_once(ghost: Ghost, keys: str, wanted: list[str]) -> None:
-    """All of them at once: the suggestion first, then each key once."""
+    """When all keys arrive at once, the suggestion is inserted first and then each key is applied once."""
     show(ghost, "range(3)", "ix in ")
     ghost.type(keys)
     assert ghost.nvim.lines() == wanted
@@ -45,7 +45,7 @@ def test_keys_during_an_acceptance_are_applied_once(ghost: Ghost, keys: str, wan
 
 
 def test_an_abbreviation_before_the_suggestion_is_not_expanded(ghost: Ghost) -> None:
-    """The word continues in the suggestion, so it is not the typed abbreviation."""
+    """The word continues in the suggestion, so it is not the complete abbreviation."""
     ghost.nvim.command("iabbrev teh the")
     show(ghost, "nx(3)", "ix teh")
     ghost.type("<F2> ")
@@ -54,7 +54,7 @@ def test_an_abbreviation_before_the_suggestion_is_not_expanded(ghost: Ghost) -> 
 
 @pytest.mark.parametrize("text", ["x = '😀|' y", "e\u0301|x", "שלום|", "👨‍👩‍👧|z", "\t日|本"])
 def test_columns_are_bytes_for_any_characters(ghost: Ghost, text: str) -> None:
-    """Emoji, combining characters, right-to-left text, wide ones, tabs."""
+    """This covers emoji, combining characters, right-to-left text, wide characters and tabs."""
     before, _, after = text.partition("|")
     column = len(before.encode())
     ghost.open("b.txt", before + after, (1, column))
@@ -66,7 +66,7 @@ def test_columns_are_bytes_for_any_characters(ghost: Ghost, text: str) -> None:
 
 
 def test_lines_of_a_megabyte_around_the_cursor_are_handled(ghost: Ghost) -> None:
-    """Nothing is suggested in such a line; next to it everything works, and the usual amount is sent."""
+    """Nothing is suggested in such a line; next to it everything works, and the usual amount of text is sent."""
     ghost.nvim.lua("vim.bo.undolevels = -1; vim.api.nvim_buf_set_lines(0, 0, -1, true, { ('é'):rep(400000), 'a' })")
     ghost.suggest("G")
     ghost.type("Ay")
@@ -79,7 +79,7 @@ def test_lines_of_a_megabyte_around_the_cursor_are_handled(ghost: Ghost) -> None
 
 
 def test_a_file_of_100_000_lines_works(ghost: Ghost) -> None:
-    """In the middle of it."""
+    """Completion works in the middle of the file."""
     ghost.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, vim.fn['repeat']({ 'abcdefg' }, 100000))")
     show(ghost, "G", "50000GAb")
     ghost.type("<F2>")
@@ -87,14 +87,14 @@ def test_a_file_of_100_000_lines_works(ghost: Ghost) -> None:
 
 
 def test_a_suggestion_of_16_000_characters_in_one_line_works(ghost: Ghost) -> None:
-    """The maximum length: typing along works as usual."""
+    """This is the maximum length; typing along works as usual."""
     show(ghost, "y" * 16_000, "ix ")
     ghost.type("yyyy<F2>")
     assert (ghost.nvim.lines(), ghost.nvim.messages()) == (["x " + "y" * 16_000], "")
 
 
 def test_a_substitution_preview_shows_no_suggestion(ghost: Ghost) -> None:
-    """'inccommand' from Insert mode."""
+    """This applies to an 'inccommand' preview started from insert mode."""
     ghost.nvim.command("set inccommand=split")
     ghost.open("c.txt", "foo bar\nfoo")
     show(ghost, "G", "A ")
@@ -105,7 +105,7 @@ def test_a_substitution_preview_shows_no_suggestion(ghost: Ghost) -> None:
 
 
 def test_starting_a_macro_removes_the_suggestion(ghost: Ghost) -> None:
-    """The key inserts nothing during recording, nor when the macro runs."""
+    """The accept key inserts nothing during recording or when the macro runs."""
     show(ghost, "G", "ix ")
     ghost.suggest("G")
     ghost.type("<C-o>qayy<F2><Esc>q")
@@ -116,7 +116,7 @@ def test_starting_a_macro_removes_the_suggestion(ghost: Ghost) -> None:
 
 
 def test_a_closed_fold_below_is_not_opened(ghost: Ghost) -> None:
-    """The lines are inserted before it."""
+    """The lines are inserted before the fold."""
     ghost.nvim.command("set nowrap foldmethod=indent foldlevel=0")
     ghost.open("d.txt", "a\n  b\n  c\nd")
     show(ghost, "\n  new\n  two", "ggA:")

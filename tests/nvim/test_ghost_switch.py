@@ -20,7 +20,10 @@ AUTOCMDS = "return #vim.api.nvim_get_autocmds({ group = 'codecompanion.complete'
 
 
 def test_off_costs_nothing(nvim_factory: Callable[..., Nvim]) -> None:
-    """R-262: off by default; only the <Plug> maps, no autocommand, no request, whatever is typed."""
+    """R-262: completion is off by default.
+
+    There are only the <Plug> mappings, without autocommands or requests, whatever is typed.
+    """
     ghost = start(nvim_factory, options={"enabled": False})
     ghost.open("a.py")
     assert ghost.nvim.lua(LOADED) == ["codecompanion.inline.begin"]
@@ -34,7 +37,7 @@ def test_off_costs_nothing(nvim_factory: Callable[..., Nvim]) -> None:
 
 
 def test_enabled_completion_starts_with_the_first_insert_mode(nvim_factory: Callable[..., Nvim]) -> None:
-    """Nothing of it is loaded at startup, and the host gets its first request after the first pause."""
+    """No completion code is loaded at startup, and the host receives its first request after the first pause."""
     ghost = start(nvim_factory)
     ghost.nvim.lua("require('codecompanion.host').requests = {}")
     assert ghost.nvim.lua(LOADED) == ["codecompanion.inline.begin"]
@@ -47,7 +50,7 @@ def test_enabled_completion_starts_with_the_first_insert_mode(nvim_factory: Call
 
 
 def test_the_command_toggles_it(nvim_factory: Callable[..., Nvim]) -> None:
-    """`:CodeCompanion complete on|off|status`, and its output."""
+    """`:CodeCompanion complete on|off|status` works, and its output is correct."""
     ghost = start(nvim_factory, options={"enabled": False}, size=(160, 16))
     ghost.open("a.py")
     ghost.suggest("x")
@@ -69,7 +72,7 @@ def test_the_command_toggles_it(nvim_factory: Callable[..., Nvim]) -> None:
 
 
 def test_it_can_be_enabled_from_the_start(nvim_factory: Callable[..., Nvim]) -> None:
-    """`enabled = true` applies before the first Insert mode too, and can be disabled then."""
+    """`enabled = true` also applies before insert mode is first entered, and completion can be disabled then."""
     ghost = start(nvim_factory, size=(160, 16))
     ghost.open("a.py")
     ghost.suggest("x")
@@ -86,7 +89,7 @@ def test_it_can_be_enabled_from_the_start(nvim_factory: Callable[..., Nvim]) -> 
 
 
 def test_a_manual_request_first_leaves_it_on(nvim_factory: Callable[..., Nvim]) -> None:
-    """`enabled = true`, then `:CodeCompanionComplete` before the first Insert mode: suggestions stay automatic."""
+    """With `enabled = true`, running `:CodeCompanionComplete` before the first insert keeps suggestions automatic."""
     ghost = start(nvim_factory)
     ghost.open("a.py")
     ghost.hold()
@@ -98,7 +101,7 @@ def test_a_manual_request_first_leaves_it_on(nvim_factory: Callable[..., Nvim]) 
 
 
 def test_a_manual_trigger_requests_only_on_command(nvim_factory: Callable[..., Nvim]) -> None:
-    """R-261, R-262: trigger = "manual"; from Normal mode, insert mode starts after the cursor."""
+    """R-261, R-262: trigger = "manual"; a request from normal mode enters insert mode after the cursor."""
     ghost = start(nvim_factory, options={"trigger": "manual"})
     ghost.nvim.command("map <F8> <Plug>(CodeCompanionComplete)| imap <F8> <Plug>(CodeCompanionComplete)")
     ghost.nvim.command("imap <F2> <Plug>(CodeCompanionCompleteAccept)")
@@ -138,7 +141,7 @@ def test_a_manual_request_does_not_enable_it(nvim_factory: Callable[..., Nvim]) 
 
 
 def test_a_request_in_an_unsuitable_place_gives_the_reason(nvim_factory: Callable[..., Nvim]) -> None:
-    """At the cursor: in Insert mode the command line is used by 'showmode'."""
+    """The reason is shown at the cursor, because 'showmode' uses the command line in insert mode."""
     ghost = start(nvim_factory)
     ghost.nvim.command("imap <F8> <Plug>(CodeCompanionComplete)")
     ghost.open("a.py", "x")
@@ -148,7 +151,7 @@ def test_a_request_in_an_unsuitable_place_gives_the_reason(nvim_factory: Callabl
 
 
 def test_keys_keep_their_function_without_a_suggestion(nvim_factory: Callable[..., Nvim]) -> None:
-    """`completion.keymaps`: the earlier mapping, restored after `complete off`."""
+    """For `completion.keymaps`, an earlier mapping runs instead, and it is restored after `complete off`."""
     ghost = start(
         nvim_factory,
         options={"keymaps": {"accept": ["<Tab>", "<C-l>"], "accept_word": "<F3>", "dismiss": "<F4>", "next": "<F5>"}},
@@ -182,7 +185,7 @@ def test_keys_keep_their_function_without_a_suggestion(nvim_factory: Callable[..
 
 
 def test_unmapped_keys_keep_neovims_function(nvim_factory: Callable[..., Nvim]) -> None:
-    """The keys in the help without a suggestion: no letter is inserted, as without the plugin."""
+    """As without the plugin, the keys recommended in the help insert no letter when there is no suggestion."""
     keys = ("<M-l>", "<M-w>", "<M-j>", "<F9>")
     texts = {}
     for keymaps in ({}, {"accept": list(keys)}):
@@ -208,7 +211,7 @@ def test_unmapped_keys_keep_neovims_function(nvim_factory: Callable[..., Nvim]) 
 
 
 def test_an_alt_key_pressed_after_the_last_word_stays_in_insert_mode(nvim_factory: Callable[..., Nvim]) -> None:
-    """It leaves Insert mode only if pressed later, as without the plugin."""
+    """As without the plugin, the key leaves insert mode only if it is pressed later."""
     ghost = start(nvim_factory, options={"keymaps": {"accept_word": "<M-w>"}})
     ghost.open("a.txt")
     ghost.suggest("one two")
@@ -223,7 +226,7 @@ def test_an_alt_key_pressed_after_the_last_word_stays_in_insert_mode(nvim_factor
 
 
 def test_the_keys_of_the_help_are_harmless_without_a_suggestion(nvim_factory: Callable[..., Nvim]) -> None:
-    """They move the cursor at most: no text changes, and Insert mode stays."""
+    """They move the cursor at most: the text and insert mode stay as they are."""
     page = (Path(__file__).parents[2] / "doc/codecompanion.txt").read_text()
     keymaps = dict(re.findall(r'^ +(accept|accept_line|accept_word|next|previous|dismiss) = "(\S+)",$', page, re.M))
     assert len(keymaps) == 6
@@ -239,7 +242,10 @@ def test_the_keys_of_the_help_are_harmless_without_a_suggestion(nvim_factory: Ca
 
 
 def test_an_earlier_mapped_function_may_change_the_text(nvim_factory: Callable[..., Nvim]) -> None:
-    """Like those of snippet plugins; and the result of an <expr> mapping is remapped if it was before."""
+    """Mappings of snippet plugins do that.
+
+    The result of an <expr> mapping is remapped only if that was the case before.
+    """
     ghost = start(
         nvim_factory,
         options={"keymaps": {"accept": "<M-l>", "next": "<F5>"}},
@@ -285,7 +291,7 @@ def test_the_tab_key_of_the_help_shares_it_with_snippets(nvim_factory: Callable[
 
 
 def test_a_second_setup_applies(nvim_factory: Callable[..., Nvim]) -> None:
-    """Enabled and disabled."""
+    """This applies to changed options and to disabling completion."""
     ghost = start(nvim_factory)
     ghost.open("a.txt")
     ghost.suggest("x")
@@ -324,7 +330,7 @@ def test_without_the_python_packages_the_remedy_is_shown(nvim_factory: Callable[
 def test_checkhealth_shows_the_completion_settings(
     nvim_factory: Callable[..., Nvim], options: dict[str, object], wanted: str
 ) -> None:
-    """Without a password contained in the address."""
+    """A password in the URL is not shown."""
     ghost = start(nvim_factory, options=options)
     ghost.nvim.lua(
         "local found, health = {}, vim.health _G.found = found"
@@ -360,7 +366,10 @@ DOWN = (
 def test_an_unreachable_server_is_reported_in_one_row(
     nvim_factory: Callable[..., Nvim], columns: int, said: str
 ) -> None:
-    """The cause is never cut off after Insert mode; `complete status` shows all of it, in several rows."""
+    """The cause is never cut off after leaving insert mode.
+
+    `complete status` shows the full message in several rows.
+    """
     ghost = start(nvim_factory, size=(columns, 8))
     ghost.open("a.py")
     ghost.suggest(failed=True, why=DOWN)
@@ -388,7 +397,7 @@ def last_row(ghost: Ghost) -> str:
 
 
 def test_status_asks_the_host_for_missing_facts(nvim_factory: Callable[..., Nvim]) -> None:
-    """R-266: a secret file is named before typing; the server gets no request."""
+    """R-266: a secret file is reported before anything is typed, and the server receives no request."""
     ghost = start(nvim_factory)
     ghost.suggest(off=True, why=".env may contain secrets")
     ghost.open(".env", "KEY=")
@@ -430,14 +439,14 @@ def test_status_asks_the_host_for_missing_facts(nvim_factory: Callable[..., Nvim
     ],
 )
 def test_a_reason_is_shortened_on_a_narrow_screen(nvim_factory: Callable[..., Nvim], why: str, shortest: str) -> None:
-    """The host's sentences, shortened: each form drops something, and none is empty."""
+    """The host's sentences are shortened; each form drops something, and none is empty."""
     forms = nvim_factory().lua("return require('codecompanion.inline.short_reasons')(...)", why)
     assert (forms[0], forms[-1]) == (why, shortest)
     assert len(set(forms)) == len(forms)
 
 
 def notices(ghost: Ghost) -> list[str]:
-    """Return the failure notices in the current buffer, beside the text."""
+    """Return the failure notices next to the text in the current buffer."""
     texts: list[str] = ghost.nvim.lua(
         "local ns = vim.api.nvim_create_namespace('codecompanion.ghost_notice')"
         " return vim.tbl_map(function(mark) return mark[4].virt_text[1][1] end,"
@@ -454,7 +463,7 @@ def notices(ghost: Ghost) -> list[str]:
     ],
 )
 def test_a_failure_is_shown_once_during_typing(nvim_factory: Callable[..., Nvim], columns: int, told: str) -> None:
-    """At the cursor's line, dim, for a few seconds; again only after a success, or for another cause."""
+    """It is shown dimmed on the cursor line for a few seconds, and again only after a success or for another cause."""
     ghost = start(nvim_factory, size=(columns, 8))
     ghost.nvim.command("imap <F8> <Plug>(CodeCompanionComplete)")
     ghost.nvim.lua(
@@ -489,7 +498,7 @@ def test_a_failure_is_shown_once_during_typing(nvim_factory: Callable[..., Nvim]
 
 
 def test_a_recovered_server_is_asked_without_a_key(nvim_factory: Callable[..., Nvim]) -> None:
-    """Waiting in Insert mode gets the suggestion; outside it nothing is sent."""
+    """A user waiting in insert mode receives the suggestion; outside insert mode nothing is sent."""
     ghost = start(nvim_factory)
     ghost.open("a.py")
     ghost.hold()
@@ -505,7 +514,7 @@ def test_a_recovered_server_is_asked_without_a_key(nvim_factory: Callable[..., N
 
 
 def test_invalid_options_are_named_in_the_status(nvim_factory: Callable[..., Nvim]) -> None:
-    """With a wrong `endpoint` the default applies: status shows both, with the address in use."""
+    """For an invalid `endpoint` the default applies; the status shows both, with the URL in use."""
     ghost = start(nvim_factory, options={"endpoint": "olama", "url": "127.0.0.1:18432"})
     ghost.open("a.py")
     ghost.suggest(address="http://127.0.0.1:18432")
@@ -516,7 +525,10 @@ def test_invalid_options_are_named_in_the_status(nvim_factory: Callable[..., Nvi
 
 
 def test_ghost_text_is_distinct_from_code_without_truecolor(nvim_factory: Callable[..., Nvim]) -> None:
-    """Neovim's own colours define nothing for 256-colour terminals in the linked group; a user's definition stays."""
+    """In 256-colour terminals, the linked group has no colour of its own in Neovim's default scheme.
+
+    A user's definition is kept.
+    """
     ghost = start(nvim_factory)
     ghost.type("i<Esc>")
     ghost.nvim.wait_lua("return require('codecompanion.inline.completion_status').is_on")
@@ -531,7 +543,7 @@ def test_ghost_text_is_distinct_from_code_without_truecolor(nvim_factory: Callab
 
 
 def test_status_does_not_wait_long_for_the_host(nvim_factory: Callable[..., Nvim]) -> None:
-    """It shows the known facts, and the address once the host has started."""
+    """It shows the facts known so far, and adds the URL once the host has started."""
     ghost = start(nvim_factory, size=(100, 8))
     ghost.open("a.py")
     ghost.hold()

@@ -1,4 +1,4 @@
-"""The harness itself: every other Neovim test depends on it."""
+"""The test harness itself, on which every other Neovim test depends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_home_is_clean_and_the_repository_is_on_the_runtimepath(nvim: Nvim) 
 
 
 def test_a_failing_wait_prints_the_screen_and_the_messages(nvim: Nvim) -> None:
-    """A predicate that never becomes true explains itself."""
+    """A predicate that never becomes true is explained by the error."""
     nvim.command("echomsg 'a trace'")
     nvim.feed("ivisible<Esc>")
     nvim.wait_screen("visible")
@@ -39,7 +39,7 @@ def test_a_failing_wait_prints_the_screen_and_the_messages(nvim: Nvim) -> None:
 
 
 def test_a_lua_error_includes_its_text(nvim: Nvim) -> None:
-    """Errors inside Neovim become exceptions here."""
+    """Errors inside Neovim are raised as exceptions in the test."""
     with pytest.raises(NvimError, match="boom"):
         nvim.lua("error('boom')")
 
@@ -54,7 +54,7 @@ def test_a_blocking_prompt_is_detected(nvim: Nvim) -> None:
 
 
 def test_killing_keeps_the_data_for_the_next_child(nvim_factory: Callable[..., Nvim]) -> None:
-    """kill -9 and a new start on the same folders."""
+    """Neovim can be killed with `kill -9` and started again on the same folders."""
     first = nvim_factory()
     first.lua("vim.fn.mkdir(vim.fn.stdpath('data'), 'p'); vim.fn.writefile({'kept'}, vim.fn.stdpath('data')..'/x')")
     first.kill9()
@@ -65,7 +65,7 @@ def test_killing_keeps_the_data_for_the_next_child(nvim_factory: Callable[..., N
 
 
 def test_notifications_from_neovim_are_collected(nvim: Nvim) -> None:
-    """rpcnotify to the test's own channel reaches it, e.g. to record autocmds."""
+    """`rpcnotify` to the test's own channel reaches the test, for example to record autocmds."""
     nvim.lua("vim.rpcnotify(..., 'seen', 1, 'two')", nvim.channel)
     nvim.wait_for(lambda: nvim.notifications, "a notification")
     assert nvim.notifications == [("seen", [1, "two"])]

@@ -1,4 +1,4 @@
-"""The help's recipes for Neovim alone, run as printed: four tasks done from the help alone, and the bars.
+"""The help's recipes for Neovim alone, run as printed: four tasks done with the help alone, and the bars.
 
 Recipes for other plugins are run with the plugins themselves in `tests/external/test_recipes.py`.
 """
@@ -56,7 +56,7 @@ def test_the_send_key_can_be_changed(nvim_factory: Callable[..., Nvim]) -> None:
 @pytest.mark.slow("fills the windows of two real chats")
 @pytest.mark.parametrize("automatic", [True, False])
 def test_automatic_compaction_can_be_disabled(nvim_factory, tmp_path, automatic) -> None:
-    """The same chat with and without the snippet: a summary is requested only without it."""
+    """In the same chat, a summary is requested without the snippet but not with it."""
     window = 8_000
 
     def answer(received):
@@ -80,7 +80,7 @@ def test_automatic_compaction_can_be_disabled(nvim_factory, tmp_path, automatic)
 
 
 def test_a_local_ollama_is_used(nvim_factory, tmp_path) -> None:
-    """The help uses the default address; here it is replaced by the test server's."""
+    """The default URL in the help is replaced by that of the test server."""
     with ChatServerThread([reply("Hello from the llama.")], key="", models=("qwen3:14b",)) as server:
         code = snippet("codecompanion-task-ollama")
         assert "http://localhost:11434" in code
@@ -96,7 +96,7 @@ def test_a_local_ollama_is_used(nvim_factory, tmp_path) -> None:
 
 
 def test_the_models_changes_are_reverted(nvim_factory, tmp_path) -> None:
-    """With the command and the key in the help."""
+    """Both the command and the key in the help work."""
     edit = Call("insert_edit", '{"path": "a.txt", "old_text": "one", "new_text": "two"}', id="call_1")
     tools = {"interactions": {"chat": {"tools": {"insert_edit": {"opts": {"require_approval_before": False}}}}}}
     with ChatServerThread([reply(calls=[edit]), reply("Done.")], key=KEY) as server:
@@ -144,7 +144,7 @@ def test_the_tab_line_names_chats(chat: ChatDriver) -> None:
 
 
 def test_a_notification_plugin_may_be_a_table_and_gets_lines_that_fit(chat: ChatDriver) -> None:
-    """Like nvim-notify; the name appears once, and a long message is broken between words."""
+    """A table such as nvim-notify's works; the name appears once, and a long message is broken between words."""
     chat.nvim.lua(
         "_G.said = {}; vim.notify = setmetatable({}, { __call = function(_, ...) table.insert(_G.said, { ... }) end })"
     )
@@ -157,7 +157,7 @@ def test_a_notification_plugin_may_be_a_table_and_gets_lines_that_fit(chat: Chat
 
 
 def test_every_recipe_of_the_help_is_run() -> None:
-    """Here, or in `tests/external/test_recipes.py` for other plugins."""
+    """Each recipe is run here, or in `tests/external/test_recipes.py` for other plugins."""
     written = Path(__file__).read_text(encoding="utf-8")
     written += (REPO / "tests" / "external" / "test_recipes.py").read_text(encoding="utf-8")
     names = re.findall(r"\*codecompanion-recipe-([\w-]+)\*", HELP.read_text(encoding="utf-8"))
@@ -170,7 +170,7 @@ def test_every_recipe_of_the_help_is_run() -> None:
 
 
 def test_every_list_kind_is_in_the_help() -> None:
-    """The kinds in the code are those of the help."""
+    """The kinds in the code match those in the help."""
     text = HELP.read_text(encoding="utf-8")
     found = set()
     for path in (REPO / "lua").rglob("*.lua"):

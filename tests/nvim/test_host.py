@@ -45,7 +45,7 @@ def init_lua(host_prog: object, extra: str = "") -> str:
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Callable[..., Nvim]:
-    """Return a starter of Neovims with the stub host that record the events."""
+    """Return a function that starts a Neovim with the stub host and records the events."""
 
     def start(extra: str = "", **options: Any) -> Nvim:
         nvim = nvim_factory(init=init_lua(fake_python(tmp_path), extra), **options)
@@ -66,7 +66,7 @@ def replies(nvim: Nvim, count: int) -> list[dict[str, Any]]:
 
 
 def test_nothing_starts_before_the_first_request(start: Callable[..., Nvim]) -> None:
-    """Lesson 33, design "Never started before the first chat command"."""
+    """Lesson 33: the host is never started before the first chat command."""
     nvim = start()
     assert nvim.lua("return { host.status() }") == ["stopped", ""]
     assert nvim.lua("return host.inspect().job == nil")
@@ -83,7 +83,7 @@ def test_the_host_starts_after_the_chat_is_drawn(start: Callable[..., Nvim]) -> 
 
 
 def test_a_request_before_the_host_is_ready_is_answered(start: Callable[..., Nvim]) -> None:
-    """The queue is sent after the hello."""
+    """Queued requests are sent after the hello."""
     nvim = start()
     assert nvim.lua("draft('one'); draft('two') return (host.status())") == "starting"
     assert [reply["result"] for reply in replies(nvim, 2)] == ["one", "two"]
@@ -93,7 +93,7 @@ def test_a_request_before_the_host_is_ready_is_answered(start: Callable[..., Nvi
 
 
 def test_requests_of_a_chat_wait_until_it_is_open(start: Callable[..., Nvim]) -> None:
-    """A submit sent right after opening must find its chat."""
+    """A submit sent right after opening finds its chat."""
     nvim = start(env={"STUB_LISTS_FIRST": "1"})
     snapshot = "snapshot = vim.empty_dict()"
     nvim.lua(f"ask('open_chat', {{ chat = 'c1', {snapshot} }}); draft('after'); ask('list_sessions', {{ cwd = '/x' }})")
@@ -103,7 +103,7 @@ def test_requests_of_a_chat_wait_until_it_is_open(start: Callable[..., Nvim]) ->
 
 
 def test_a_request_with_a_snapshot_includes_the_open_files(start: Callable[..., Nvim]) -> None:
-    """They are sent before it if they have changed, and always to a new host."""
+    """The open files are sent before the request if they have changed, and always to a new host."""
     nvim = start()
     regenerate = (
         "ask('regenerate', { chat = 'c', snapshot = require('codecompanion.editor_context.snapshot').snapshot() })"
@@ -120,7 +120,7 @@ def test_a_request_with_a_snapshot_includes_the_open_files(start: Callable[..., 
 
 
 def test_a_killed_host_is_reported_and_the_next_request_starts_another(start: Callable[..., Nvim]) -> None:
-    """Design "Crash": kill -9, pending requests fail, the next one works."""
+    """After `kill -9`, pending requests fail and the next one works."""
     nvim = start()
     nvim.lua("draft('one')")
     replies(nvim, 1)
@@ -163,7 +163,7 @@ def test_leaving_neovim_lets_the_host_finish_pending_requests(start: Callable[..
 
 
 def test_a_host_outlives_neovim_only_briefly(start: Callable[..., Nvim]) -> None:
-    """After kill -9 of the editor the channel closes and the process exits, even if a library's thread hangs."""
+    """After `kill -9` of the editor, the channel closes and the process exits, even if a library's thread hangs."""
     nvim = start()
     nvim.lua("draft('hang_on_close')")
     replies(nvim, 1)
@@ -173,7 +173,7 @@ def test_a_host_outlives_neovim_only_briefly(start: Callable[..., Nvim]) -> None
 
 
 def test_our_own_error_is_one_sentence_and_a_bug_names_the_log(start: Callable[..., Nvim]) -> None:
-    """Lesson 38: no raw traceback, no hit-enter prompt."""
+    """Lesson 38: there is no raw traceback and no hit-enter prompt."""
     nvim = start()
     nvim.lua("draft('raise'); draft('bug'); draft('unjson')")
     ours, bug, unjson = (reply["err"] for reply in replies(nvim, 3))
@@ -185,7 +185,7 @@ def test_our_own_error_is_one_sentence_and_a_bug_names_the_log(start: Callable[.
 
 @pytest.mark.parametrize("where", ["task", "thread"])
 def test_a_background_failure_is_one_notice(start: Callable[..., Nvim], where: str) -> None:
-    """Design "pynvim traps": exceptions in tasks are silent without a guard; a repetition is not shown."""
+    """Without a guard, exceptions in tasks would be silent; a repetition is not shown."""
     nvim = start()
     nvim.lua(f"draft('{where}_bug'); draft('{where}_bug')")
     replies(nvim, 2)
@@ -198,7 +198,7 @@ def test_a_background_failure_is_one_notice(start: Callable[..., Nvim], where: s
 
 
 def test_the_log_is_private_and_has_no_secret(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """Lesson 44: keys never touch the disk, the log is 0600."""
+    """Lesson 44: keys never reach the disk, and the log has mode 0600."""
     from_config = 'require("codecompanion.config").secrets = function() return { openai = "sk-very-secret" } end'
     nvim = start(from_config, env={"OTHER_API_KEY": "provider is busy"})  # a piece of the stub's other error
     nvim.lua("draft('bug'); draft('raise')")
@@ -213,7 +213,7 @@ def test_the_log_is_private_and_has_no_secret(start: Callable[..., Nvim], tmp_pa
 
 
 def test_a_refused_configuration_fails_the_host_with_its_sentence(start: Callable[..., Nvim]) -> None:
-    """The user reads which key is wrong; requests do not hang."""
+    """The user sees which key is wrong, and requests do not hang."""
     nvim = start(env={"STUB_REFUSES": "there is no adapter 'opnai'"})
     nvim.lua("draft('one')")
     assert replies(nvim, 1)[0]["err"] == "interactions.chat.adapter: there is no adapter 'opnai'"
@@ -221,7 +221,7 @@ def test_a_refused_configuration_fails_the_host_with_its_sentence(start: Callabl
 
 
 def test_an_invalid_request_is_refused_by_name(start: Callable[..., Nvim]) -> None:
-    """With an id the caller gets the error, without one everyone does."""
+    """If the request has an id, the caller receives the error; otherwise every subscriber does."""
     nvim = start()
     nvim.lua("ask('save_draft', { chat = 'c1', txt = 'x' }); host.notify('nonsense', { chat = 'c1' })")
     assert "save_draft: Object" in replies(nvim, 1)[0]["err"]
@@ -232,14 +232,14 @@ def test_an_invalid_request_is_refused_by_name(start: Callable[..., Nvim]) -> No
 
 
 def test_invalid_utf8_does_not_stop_a_request(start: Callable[..., Nvim]) -> None:
-    """A latin-1 buffer may be part of a snapshot; the rest of the text must arrive."""
+    """A Latin-1 buffer may be part of a snapshot; the rest of the text still arrives."""
     nvim = start()
     nvim.lua(r"draft('caf\233 ok')")
     assert replies(nvim, 1)[0]["result"] == "caf\ufffd ok"
 
 
 def test_a_burst_arrives_complete_and_in_order(start: Callable[..., Nvim]) -> None:
-    """5,000 chunks: merged, batched, nothing lost."""
+    """5,000 chunks are merged and batched, and none is lost."""
     nvim = start()
     nvim.lua("draft('burst 5000')")
     replies(nvim, 1)
@@ -253,7 +253,7 @@ def test_a_burst_arrives_complete_and_in_order(start: Callable[..., Nvim]) -> No
 
 
 def test_a_failing_subscriber_does_not_block_the_others(start: Callable[..., Nvim]) -> None:
-    """One broken part of the UI must not silence the rest, nor block the editor with a prompt."""
+    """One broken part of the UI does not silence the others or block the editor with a prompt."""
     nvim = start()
     nvim.lua("for _ = 1, 3 do host.subscribe(function() error('broken view') end) end")
     nvim.lua("draft('burst 3')")
@@ -263,14 +263,14 @@ def test_a_failing_subscriber_does_not_block_the_others(start: Callable[..., Nvi
 
 
 def test_the_host_works_without_provider_and_without_rplugin(start: Callable[..., Nvim]) -> None:
-    """Issue: `g:loaded_python3_provider = 0` and the rplugin runtime plugin disabled."""
+    """This applies with `g:loaded_python3_provider = 0` and the rplugin runtime plugin disabled."""
     nvim = start("vim.g.loaded_python3_provider = 0; vim.g.loaded_remote_plugins = 1")
     nvim.lua("draft('one')")
     assert replies(nvim, 1)[0]["result"] == "one"
 
 
 def test_a_missing_python_is_named(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """For an invalid python.host_prog."""
+    """An invalid python.host_prog is reported."""
     nvim = nvim_factory(init=init_lua(tmp_path / "nowhere" / "python"))
     nvim.lua(RECORD)
     nvim.lua("draft('one')")
@@ -286,7 +286,7 @@ def test_a_missing_python_is_named(nvim_factory: Callable[..., Nvim], tmp_path: 
 def test_a_python_that_cannot_run_the_host_gives_the_reason(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, version: str, modules: str, expected: str
 ) -> None:
-    """Issue "Bad input": Python too old, packages missing: one sentence that names `:CodeCompanion install`."""
+    """If Python is too old or packages are missing, one sentence names `:CodeCompanion install`."""
     prelude = tmp_path / "old.py"
     prelude.write_text(
         "import collections, importlib.util, runpy, sys\n"
@@ -310,7 +310,7 @@ def test_a_python_that_cannot_run_the_host_gives_the_reason(
 
 
 def test_the_host_gets_the_folder_of_cached_bytecode(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """It must know it before any import, so it is an argument."""
+    """The folder must be known before any import, so it is passed as an argument."""
     script = tmp_path / "python"
     keep = f'printf "%s\\n" "$@" > "{tmp_path}/arguments"'
     script.write_text(f'#!/bin/sh\n{keep}\nexec "{sys.executable}" "{STUB}" "$@"\n')
@@ -325,7 +325,7 @@ def test_the_host_gets_the_folder_of_cached_bytecode(nvim_factory: Callable[...,
 
 
 def test_a_deleted_working_folder_does_not_matter(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """The host has its own folder to start in."""
+    """The host starts in its own folder."""
     nvim = start()
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -347,7 +347,7 @@ def test_the_host_exits_on_a_signal_without_leaving_a_process(start: Callable[..
 
 
 def test_another_pythons_home_does_not_prevent_the_start(nvim_factory: Callable[..., Nvim]) -> None:
-    """Neovim was started inside another Python's environment."""
+    """This applies if Neovim was started inside another Python's environment."""
     nvim = nvim_factory(init=init_lua(sys.executable, "vim.env.PYTHONHOME = '/nonsense'"))
     nvim.lua(RECORD)
     nvim.lua("host.start()")
@@ -355,7 +355,7 @@ def test_another_pythons_home_does_not_prevent_the_start(nvim_factory: Callable[
 
 
 def test_subscribers_are_called_in_order_and_may_come_and_go_during_an_event(start: Callable[..., Nvim]) -> None:
-    """A removed one is not called any more, even for the current event; a new one gets the next event."""
+    """A removed subscriber is not called again, not even for the current event; a new one receives the next event."""
     nvim = start()
     heard = nvim.lua(
         """local heard, leave = {}, {}

@@ -37,7 +37,7 @@ def outline(chat: RealChat) -> list[str]:
 
 
 def test_a_servers_text_is_shown_and_has_no_effect(nvim_factory, tmp_path):
-    """Its page, log, tool list, approval, form and result all contain the hostile text."""
+    """The server's page, log, tool list, approval, form and result all contain the hostile text."""
     (tmp_path / "text").write_bytes(EVERYTHING.encode())
     (tmp_path / "secret.txt").write_text(SECRET)
     entry = {"cmd": [sys.executable, str(HOSTILE), "text"], "env": {"TEXT": str(tmp_path / "text")}}
@@ -89,7 +89,10 @@ def prompt(text: str, number: int) -> str:
 
 
 def test_a_projects_prompts_are_shown_and_have_no_effect(nvim_factory, tmp_path: Path):
-    """Each text as name, description and body: in the input, readable before sending; nothing is chosen or accepted."""
+    """Each text is used as name, description and body.
+
+    It is readable in the input before sending, and nothing is chosen or accepted.
+    """
     project = [(f"p{number}.md", prompt(text, number)) for number, text in enumerate(TEXTS.values())]
     with ChatServerThread([reply("Seen.")] * 2 * len(TEXTS), key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, project=project, size=(110, 45))

@@ -1,8 +1,9 @@
-"""The hunk model: for any two texts and any subset of their hunks the result is the patch of exactly these hunks.
+"""The hunk model: for any two texts and any subset of their hunks, the result is the patch of exactly these hunks.
 
-The oracle is written from the definition, in Python: a text is a list of lines with their ends, a hunk replaces a slice
-of it. The hunks themselves are checked to be right (all of them give the proposed text, none the old one) and minimal
-(no unchanged line is at the ends of one). CI runs at least 5,000 random pairs.
+The oracle is written from the definition, in Python: a text is a list of lines with their line endings, and a hunk
+replaces a slice of it. The hunks themselves are checked to be correct (applying all of them gives the proposed text,
+applying none the old one) and minimal (no hunk begins or ends with an unchanged line). CI runs at least 5,000 random
+pairs.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ WORDS = [
     "+b",
 ]
 BATCH = 250
-"""Pairs that are played in one call of Neovim."""
+"""Number of pairs checked in one Neovim call."""
 
 APPLY = """
 local hunks = require("codecompanion.changes.hunks")
@@ -65,13 +66,13 @@ return vim.json.encode(found)
 
 
 def pairs() -> int:
-    """Return the number of pairs to run: 5,000, fewer for a quick look, more in `make fuzz`."""
+    """Return the number of pairs to run: 5,000 by default, fewer for a quick check, more in `make fuzz`."""
     examples = settings.default.max_examples
     return 500 if examples <= 10 else 50_000 if examples >= 1_000 else 5_000
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines with their ends; only the last one may lack it."""
+    """Return the lines with their line endings; only the last line may lack one."""
     parts = text.split("\n")
     return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
@@ -83,7 +84,7 @@ def some_text(chosen: random.Random) -> str:
 
 
 def changed(chosen: random.Random, text: str) -> str:
-    """Return another version: lines replaced, removed, added, moved, the final newline removed or added."""
+    """Return a changed version: lines replaced, removed, added or moved, the final newline removed or added."""
     lines = text.split("\n")
     for _ in range(chosen.randint(0, 4)):
         at = chosen.randint(0, len(lines))
@@ -104,7 +105,7 @@ def changed(chosen: random.Random, text: str) -> str:
 
 
 def patched(before: str, hunks: list[list[Any]], bits: int, after: str) -> str:
-    """Return `before` with the chosen hunks, line by line from `after`."""
+    """Return `before` with the chosen hunks applied, whose lines come from `after`."""
     old, new, result = lines_of(before), lines_of(after), []
     at = shift = 0
     for index, (first, count, added, *_) in enumerate(hunks):
@@ -117,7 +118,10 @@ def patched(before: str, hunks: list[list[Any]], bits: int, after: str) -> str:
 
 @pytest.mark.parametrize("diffopt", ["internal,filler,closeoff,linematch:60", "iwhite,icase,iblank,context:0"])
 def test_any_subset_of_hunks_is_the_patch_of_that_subset(nvim: Nvim, diffopt: str) -> None:
-    """Empty files, no final newline, CRLF, moved lines, blanks; 'diffopt' does not apply."""
+    """This includes empty files, a missing final newline, CRLF, moved lines and blank lines.
+
+    'diffopt' does not apply.
+    """
     nvim.command(f"set diffopt={diffopt}")
     chosen, count = random.Random(diffopt), pairs()
     for number in range(0, count, BATCH):
@@ -168,7 +172,7 @@ return vim.json.encode(found)
 
 
 def test_later_user_edits_outside_the_hunks_are_kept(nvim: Nvim) -> None:
-    """Edits in lines outside the hunks: the result has both, however they shifted each other."""
+    """The result has both changes, however far they shift each other."""
     chosen, cases, wanted = random.Random(7), [], []
     for _ in range(pairs() // 5):
         parts = [
@@ -192,7 +196,7 @@ def test_later_user_edits_outside_the_hunks_are_kept(nvim: Nvim) -> None:
 
 
 def test_a_hunk_that_overlaps_a_user_edit_is_never_applied_automatically(nvim: Nvim) -> None:
-    """Both changed the same lines: a conflict; an identical change is not one."""
+    """If both sides changed the same lines, there is a conflict; identical changes are not one."""
     cases = [
         {"base": ["a", "b", "c"], "theirs": ["a", "B", "c"], "mine": ["a", "mine", "c"]},
         {"base": ["a", "b", "c"], "theirs": ["a", "B", "c"], "mine": ["a", "B", "c"]},
@@ -223,7 +227,7 @@ return vim.json.encode(found)
 
 
 def test_hunks_that_overlap_one_edit_are_applied_together_once(nvim: Nvim) -> None:
-    """Each would replace the whole edit: one after the other they used to duplicate the lines."""
+    """Each hunk would replace the whole edit, so applying them one after the other used to duplicate the lines."""
     base = [f"l{number}" for number in range(1, 10)]
     cases = [
         {"base": list("abcde"), "theirs": list("AbCde"), "mine": ["a b c", "d", "e"]},
@@ -239,7 +243,7 @@ def test_hunks_that_overlap_one_edit_are_applied_together_once(nvim: Nvim) -> No
 
 
 def test_with_all_hunks_accepted_no_line_is_missing_or_duplicated(nvim: Nvim) -> None:
-    """Whatever the user changed: each unique line of the proposal is in the result once."""
+    """Whatever the user changed, each unique line of the proposal appears in the result exactly once."""
     chosen, cases, number = random.Random(21), [], 0
     for _ in range(pairs() // 5):
         base = [f"line {number}" for number in range(chosen.randint(1, 12))]
@@ -295,7 +299,7 @@ return vim.json.encode(found)
 
 
 def test_skipping_hunks_in_the_view_yields_the_patch_of_the_others(nvim: Nvim) -> None:
-    """With the user's keys, in a real buffer with its undo; everything undone, it is the proposal again."""
+    """Hunks are skipped with the user's keys in a real buffer; undoing everything restores the proposal."""
     chosen, cases = random.Random(11), []
     for _ in range(pairs() // 25):
         before = some_text(chosen)
@@ -349,7 +353,7 @@ return vim.json.encode(found)
 
 
 def test_deciding_hunks_in_a_buffer_yields_the_patch_of_the_accepted_ones(nvim: Nvim) -> None:
-    """In any order; undoing everything reopens every hunk, a redo decides them as before."""
+    """Hunks can be decided in any order; undoing everything reopens every hunk, and redo decides them as before."""
     chosen, cases = random.Random(12), []
     for _ in range(pairs() // 25):
         before = lines_in(some_text(chosen)) or [""]
@@ -372,5 +376,5 @@ def test_deciding_hunks_in_a_buffer_yields_the_patch_of_the_accepted_ones(nvim: 
 
 
 def lines_in(text: str) -> list[str]:
-    """Return the lines as in a buffer."""
+    """Return the lines of `text` as in a buffer."""
     return text.removesuffix("\n").split("\n") if text else []

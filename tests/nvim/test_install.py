@@ -1,4 +1,4 @@
-"""The private Python environment: created, kept, recreated, and the errors if it cannot be."""
+"""The private Python environment: creation, reuse, recreation and error messages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ echo "unexpected: $*" >&2; exit 9
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Callable[..., Nvim]:
-    """Return a starter of Neovims whose only programs are a fake Python and a shell."""
+    """Return a function that starts a Neovim whose only programs are a fake Python and a shell."""
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "python3").write_text(FAKE_PYTHON)
@@ -65,7 +65,7 @@ def start(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Callable[..., Nv
 
 
 def install(nvim: Nvim) -> str:
-    """Run an installation; return the error, "" if it worked."""
+    """Run an installation; return the error, or "" on success."""
     nvim.lua("_G.done = false; run()")
     nvim.wait_lua("return _G.done")
     return str(nvim.lua("return _G.problem"))
@@ -78,7 +78,7 @@ def environment(nvim: Nvim) -> dict[str, Any] | None:
 
 
 def test_an_installation_creates_an_environment_with_a_stamp(start: Callable[..., Nvim]) -> None:
-    """Design "Host": stamp = hash of the lock file + Python version."""
+    """The stamp contains the hash of the lock file and the Python version."""
     nvim = start()
     assert environment(nvim) is None
     assert install(nvim) == ""
@@ -94,7 +94,7 @@ def test_an_installation_creates_an_environment_with_a_stamp(start: Callable[...
 
 
 def test_a_changed_lock_file_makes_the_environment_stale_but_usable(start: Callable[..., Nvim]) -> None:
-    """After an update without the build step the old packages work until the new ones are installed."""
+    """After an update without the build step, the old packages are used until the new ones are installed."""
     nvim = start()
     install(nvim)
     made = environment(nvim)
@@ -112,7 +112,7 @@ def test_a_changed_lock_file_makes_the_environment_stale_but_usable(start: Calla
 
 @pytest.mark.parametrize("damage", ["", "not json", "[]", '{"lock": 1}', '{"lock": "x", "interpreter": "/gone"}'])
 def test_an_environment_with_a_broken_stamp_is_not_used(start: Callable[..., Nvim], damage: str) -> None:
-    """After an interrupted installation, or a replaced Python."""
+    """The stamp may be broken after an interrupted installation, or if Python was replaced."""
     nvim = start()
     install(nvim)
     made = environment(nvim)
@@ -124,7 +124,7 @@ def test_an_environment_with_a_broken_stamp_is_not_used(start: Callable[..., Nvi
 
 
 def test_an_environment_with_a_missing_python_is_not_used(start: Callable[..., Nvim]) -> None:
-    """The system replaced Python 3.11 with 3.13."""
+    """This happens if the system replaced Python 3.11 with 3.13."""
     nvim = start()
     install(nvim)
     made = environment(nvim)
@@ -154,7 +154,7 @@ def test_an_environment_with_a_missing_python_is_not_used(start: Callable[..., N
 def test_a_failed_installation_gives_the_reason_and_changes_nothing(
     start: Callable[..., Nvim], tmp_path: Path, step: str, output: str, sentence: str
 ) -> None:
-    """Issue "Bad input": each a clear message; the environment in use stays."""
+    """Each failure has a clear message, and the environment in use stays."""
     nvim = start()
     install(nvim)
     before = environment(nvim)
@@ -177,13 +177,13 @@ def test_a_failed_installation_gives_the_reason_and_changes_nothing(
     ],
 )
 def test_an_unfit_python_is_explained(start: Callable[..., Nvim], version: str, sentence: str) -> None:
-    """The sentence names the package to install."""
+    """The error names the package to install."""
     nvim = start(FAKE_VERSION=version)
     assert sentence in install(nvim)
 
 
 def test_two_calls_create_one_environment(start: Callable[..., Nvim]) -> None:
-    """The build step and the first chat at the same time."""
+    """The build step and the first chat may run at the same time."""
     nvim = start()
     nvim.lua("_G.count = 0; for _ = 1, 3 do install.run(function() end, function() _G.count = _G.count + 1 end) end")
     nvim.wait_lua("return _G.count == 3")
@@ -191,7 +191,7 @@ def test_two_calls_create_one_environment(start: Callable[..., Nvim]) -> None:
 
 
 def test_an_installation_in_another_editor_is_awaited(start: Callable[..., Nvim]) -> None:
-    """Two Neovims at the first use: the second shows the first one's progress and uses its result."""
+    """If two Neovims start on first use, the second shows the progress of the first and uses its result."""
     nvim = start()
     claim = Path(nvim.lua("return install.data_dir()"), "installing")
     claim.parent.mkdir(parents=True, exist_ok=True)
@@ -215,7 +215,7 @@ def test_an_installation_in_another_editor_is_awaited(start: Callable[..., Nvim]
 
 @pytest.mark.parametrize("end", ["killed", "silent", "failed"])
 def test_a_stopped_installation_in_another_editor_is_not_awaited(start: Callable[..., Nvim], end: str) -> None:
-    """Killed, suspended (or its process id reused), failed: this one installs instead."""
+    """If the other installation was killed, suspended (or its process id reused) or failed, this Neovim takes over."""
     nvim = start()
     claim = Path(nvim.lua("return install.data_dir()"), "installing")
     half = claim.parent / "venv" / "5000-1"
@@ -235,7 +235,7 @@ def test_a_stopped_installation_in_another_editor_is_not_awaited(start: Callable
 
 
 def test_only_the_newest_two_environments_are_kept(start: Callable[..., Nvim]) -> None:
-    """One per update would fill the disk; another editor may still use the previous one."""
+    """One environment per update would fill the disk; another editor may still use the previous one."""
     nvim = start()
     parent = Path(nvim.lua("return install.data_dir()"), "venv")
     for name in ("1000-1", "2000-1", "3000-1"):
@@ -258,7 +258,10 @@ def test_only_the_newest_two_environments_are_kept(start: Callable[..., Nvim]) -
     ],
 )
 def test_progress_is_parsed_from_the_tools_output(nvim: Nvim, tool: str, expected: list[str], size: int) -> None:
-    """Recorded output of uv 0.13 and pip 23, in chunks of any size; the lock file had 38 packages then."""
+    """The recorded output of uv 0.13 and pip 23 is read in chunks of any size.
+
+    The lock file had 38 packages at that time.
+    """
     text = Path(__file__).with_name("recorded").joinpath(f"{tool}-install.txt").read_text()
     lock = "".join(f"package-{number}==1.0 --hash=sha256:0\n" for number in range(38))
     said = nvim.lua(
@@ -277,7 +280,7 @@ def test_progress_is_parsed_from_the_tools_output(nvim: Nvim, tool: str, expecte
 
 
 def test_a_missing_log_folder_is_not_an_error(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """A file is in place of the state folder: the packages are installed anyway."""
+    """With a file in place of the state folder, the packages are still installed."""
     (tmp_path / "state").mkdir()
     (tmp_path / "state/nvim").write_text("")
     nvim = start(NVIM_LOG_FILE=str(tmp_path / "nvim.log"))  # without it Neovim 0.12 may wait for a key itself
@@ -285,7 +288,7 @@ def test_a_missing_log_folder_is_not_an_error(start: Callable[..., Nvim], tmp_pa
 
 
 def test_an_unwritable_data_folder_is_named(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """A file is in place of the folder: works for root, too."""
+    """A file in place of the folder makes this test work for root too."""
     nvim = start()
     blocked = Path(nvim.lua("return install.data_dir()"))
     blocked.parent.mkdir(parents=True, exist_ok=True)
@@ -295,7 +298,7 @@ def test_an_unwritable_data_folder_is_named(start: Callable[..., Nvim], tmp_path
 
 
 def test_the_first_use_installs_with_a_message(start: Callable[..., Nvim]) -> None:
-    """Design "on first use with visible progress"; the failure names the command to try again."""
+    """Progress is visible during the first use; after a failure, the message names the command that tries again."""
     nvim = start(FAKE_FAIL="pip", FAKE_OUTPUT="Temporary failure in name resolution")
     nvim.lua("require('codecompanion.host').request('doctor', {}, function(err) _G.failure = err end)")
     failure = nvim.wait_lua("return _G.failure or false")
@@ -305,7 +308,7 @@ def test_the_first_use_installs_with_a_message(start: Callable[..., Nvim]) -> No
 
 
 def test_the_build_step_runs_as_in_lazy_nvim(start: Callable[..., Nvim]) -> None:
-    """`loadfile(build.lua)` in a coroutine resumed until it ends; each yield is a progress message."""
+    """`loadfile(build.lua)` runs in a coroutine that is resumed until it ends; each yield is a progress message."""
     nvim = start()
     messages = nvim.lua(
         """
@@ -327,7 +330,7 @@ def test_the_build_step_runs_as_in_lazy_nvim(start: Callable[..., Nvim]) -> None
 
 
 def test_a_failing_build_step_is_an_error_of_one_line(start: Callable[..., Nvim]) -> None:
-    """lazy.nvim shows it in its window."""
+    """lazy.nvim shows the error in its window."""
     nvim = start(FAKE_FAIL="pip", FAKE_OUTPUT="No space left on device")
     error = nvim.lua(
         """
@@ -348,7 +351,7 @@ def test_a_failing_build_step_is_an_error_of_one_line(start: Callable[..., Nvim]
 
 @pytest.mark.slow("waits for the retries of pip")
 def test_pip_fails_without_a_network_in_a_real_environment(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """The real venv and pip, with an index that does not answer; a fake could drift from pip's output."""
+    """The test uses the real venv and pip with an index that never answers: a fake could drift from pip's output."""
     programs = tmp_path / "real"
     programs.mkdir()
     (programs / "python3").symlink_to(Path(sys.base_prefix, "bin", "python3").resolve())
@@ -369,7 +372,7 @@ def test_pip_fails_without_a_network_in_a_real_environment(nvim_factory: Callabl
 
 
 def test_an_extra_is_installed_from_its_own_lock_file_and_kept(start: Callable[..., Nvim], tmp_path: Path) -> None:
-    """`:CodeCompanion install semantic`, followed by later installations."""
+    """`:CodeCompanion install semantic` installs it, and later installations keep it."""
     nvim = start()
     assert install(nvim) == ""
     nvim.lua(
@@ -390,7 +393,7 @@ def test_an_extra_is_installed_from_its_own_lock_file_and_kept(start: Callable[.
 
 
 def test_an_extra_that_cannot_be_installed_changes_nothing(start: Callable[..., Nvim]) -> None:
-    """onnxruntime is not built for every system: the environment stays, and later ones keep their packages."""
+    """onnxruntime is not built for every system; the environment stays, and later environments keep their packages."""
     nvim = start()
     assert install(nvim) == ""
     before = environment(nvim)
@@ -441,7 +444,7 @@ install.resolve(function(problem) _G.done, _G.problem = true, problem end, funct
 def test_an_official_client_is_installed_if_an_adapter_needs_it(
     start: Callable[..., Nvim], tmp_path: Path, setup: str, lock: str
 ) -> None:
-    """With the host, like the packages for MCP servers; an unconfigured adapter adds nothing."""
+    """It is installed with the host, like the packages for MCP servers; an unconfigured adapter adds nothing."""
     nvim = start()
     nvim.lua(ADD_AND_ASK.replace("local setup = ...", f"local setup = {setup}"))
     nvim.wait_lua("return _G.done")
@@ -450,7 +453,7 @@ def test_an_official_client_is_installed_if_an_adapter_needs_it(
 
 
 def test_a_page_that_waits_shows_the_installation_and_its_reason(start: Callable[..., Nvim]) -> None:
-    """One line of the configuration builds the environment again: the page says so instead of “starting”."""
+    """One line of configuration can cause a reinstallation; the page then says so instead of “starting”."""
     nvim = start()
     nvim.lua("require('codecompanion').setup({ mcp = { servers = { adder = { cmd = { 'adder' } } } } })")
     claim = Path(nvim.lua("return install.data_dir()"), "installing")

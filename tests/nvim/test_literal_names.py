@@ -1,4 +1,4 @@
-"""File names that a shell would run stay literal, in every function with a name argument."""
+"""File names that a shell would run are taken literally by every function with a name argument."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DOORS = {
 
 
 def test_no_name_runs_a_shell(chat: ChatDriver, tmp_path: Path) -> None:
-    """Each name in each function, as text and as a file name; a control shows that Vim would run it."""
+    """Each name is used in each function, as text and as a file name; a control shows that Vim would run it."""
     folder = tmp_path / "project"
     folder.mkdir()
     canary = tmp_path / "canary"
@@ -93,7 +93,10 @@ OPENING = [
 
 @pytest.mark.parametrize("where", ["the chat", "a float"])
 def test_a_key_that_opens_a_name_starts_no_terminal(chat: ChatDriver, tmp_path: Path, where: str) -> None:
-    """For Neovim's own keys `term://./x` under the cursor is a program; here a file opens, with `:3` at its line."""
+    """Neovim's own keys would run `term://./x` under the cursor as a program.
+
+    Here a file opens, at the line given by `:3`.
+    """
     folder, canary, nvim = tmp_path / "project", tmp_path / "canary", chat.nvim
     folder.mkdir()
     (folder / "x.sh").write_text(f"#!/bin/sh\ntouch {canary}\n# three\n")

@@ -20,7 +20,7 @@ TEXT = "".join(f"line {number} of the file\n" for number in range(1, 31))
 
 @pytest.fixture
 def live(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Iterator[tuple[RealChat, ChatServerThread]]:
-    """Return a chat with a.py attached, and its server."""
+    """Yield a chat with a.py attached, and its server."""
     with ChatServerThread(default=lambda received: reply("Fine."), key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", TEXT)], size=(90, 40))
         chat.send("/file a.py")
@@ -34,7 +34,7 @@ def sent(server: ChatServerThread) -> list[str]:
 
 
 def test_unsaved_changes_are_sent_and_shown(live: tuple[RealChat, ChatServerThread]) -> None:
-    """Typed but not written: the request has the diff, the chat one line."""
+    """Changes that are typed but not written appear as a diff in the request and as one line in the chat."""
     chat, server = live
     chat.say("first")
     chat.nvim.command("tabedit a.py")
@@ -51,7 +51,7 @@ def test_unsaved_changes_are_sent_and_shown(live: tuple[RealChat, ChatServerThre
 
 
 def test_the_key_toggles_it_and_a_redraw_shows_the_same(live: tuple[RealChat, ChatServerThread]) -> None:
-    """`gba` on its line; changes of the file are then not sent. Drawn from the log it looks identical."""
+    """`gba` on the attachment's line stops sending changes of the file; the chat drawn from the log looks identical."""
     chat, server = live
     chat.nvim.feed("gg<Tab>jgba")
     chat.nvim.wait_for(lambda: "- <file>a.py</file>" in chat.text())
@@ -69,7 +69,7 @@ def test_the_key_toggles_it_and_a_redraw_shows_the_same(live: tuple[RealChat, Ch
 
 
 def test_once_is_an_option_of_the_command(live: tuple[RealChat, ChatServerThread]) -> None:
-    """`/file --once`; the newer attachment replaces the older one."""
+    """`/file --once` sets it; the newer attachment replaces the older one."""
     chat, _ = live
     chat.send("/file --once a.py")
     chat.nvim.wait_for(lambda: "- <file>a.py</file>" in chat.text() and "↻" not in chat.text())
@@ -78,7 +78,7 @@ def test_once_is_an_option_of_the_command(live: tuple[RealChat, ChatServerThread
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_line_of_an_update_fits(nvim_factory: Callable[..., Nvim], width: int) -> None:
-    """At every width, with a long path; the diff is in the fold."""
+    """The line fits at every width, even with a long path; the diff is in the fold."""
     from chat_driver import make_chat
 
     chat: ChatDriver = make_chat(nvim_factory, size=(width, 24))

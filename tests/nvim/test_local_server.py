@@ -1,4 +1,4 @@
-"""A server on the user's machine in the user interface: winbar, notice, list of models, `:checkhealth`."""
+"""A local server in the user interface: winbar, notice, list of models, `:checkhealth`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from tests.unit.adapters.test_server_facts import LLAMA_CPP
 
 
 def test_the_winbar_names_the_model_that_answers(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """A router or a server with another model loaded; until the model is changed or answers itself."""
+    """Routers, and servers with another model loaded, may answer with a different model.
+
+    The winbar names it until the requested model answers or the model is changed.
+    """
     replies = [reply("one", model="/models/qwen3-8b.gguf"), reply("two"), reply("three", model="gpt-4o-2024-08-06")]
     with ChatServerThread(replies, key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(120, 30))
@@ -27,7 +30,7 @@ def test_the_winbar_names_the_model_that_answers(nvim_factory: Callable[..., Nvi
 
 
 def test_a_model_whose_template_has_no_tools(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """It is sent none, and the window is the one that its server reports."""
+    """No tools are sent to it, and the window is the one its server reports."""
     told = {**LLAMA_CPP, "chat_template_caps": {"supports_tools": False}}
     with ChatServerThread([reply("ok")], key=KEY, pages={"/props": told}) as server:
         options = {"adapters": {"http": {"loop": {"opts": {"context_window": 0}}}}}
@@ -48,7 +51,7 @@ def test_a_model_whose_template_has_no_tools(nvim_factory: Callable[..., Nvim], 
 def test_attachments_near_a_limit_are_counted_before_they_are_sent(
     nvim_factory: Callable[..., Nvim], tmp_path: Path
 ) -> None:
-    """The estimate of a file is off by some percent, and 85 % is near; the server counts for free."""
+    """The estimate for a file is a few percent off and 85 % is close, so the server counts the tokens, at no cost."""
     told = {**LLAMA_CPP, "default_generation_settings": {"n_ctx": 8192}}
     with ChatServerThread([reply("ok")], key=KEY, pages={"/props": told}, counts=COUNTS) as server:
         options = {"adapters": {"http": {"loop": {"opts": {"context_window": 0}}}}}
@@ -64,7 +67,7 @@ def test_attachments_near_a_limit_are_counted_before_they_are_sent(
 
 
 def test_a_compatible_entry_recognises_the_server(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """Its window and the missing tools are known as if the entry had named it."""
+    """The window and the missing tools are known as if the entry had named the server."""
     told = {**LLAMA_CPP, "chat_template_caps": {"supports_tools": False}}
     with ChatServerThread([reply("ok")], key=KEY, pages={"/props": told}) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opts={"context_window": 0}, size=(120, 30))

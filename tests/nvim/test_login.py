@@ -1,4 +1,4 @@
-"""`:CodeCompanion login copilot` in a real Neovim with the real host, against a GitHub on this machine."""
+"""`:CodeCompanion login copilot` in a real Neovim with the real host and a local fake GitHub server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWN = "data/nvim/codecompanion/logins.json"
 
 @pytest.fixture
 def github() -> Iterator[GitHubServer]:
-    """Return a GitHub that waits for its user."""
+    """Run a fake GitHub server that waits for its user's approval."""
     with GitHubServerThread() as server:
         server.pending, server.approved = 0, False
         yield server
@@ -29,7 +29,7 @@ def github() -> Iterator[GitHubServer]:
 
 @pytest.fixture
 def start(nvim_factory: Callable[..., Nvim], tmp_path: Path, github: GitHubServer) -> Start:
-    """Return a starter of Neovims whose chats use Copilot there."""
+    """Return a function that starts a Neovim whose chats use Copilot on this server."""
 
     def start(opened: bool = False) -> RealChat:
         copilot = {"opts": {"github": github.base, "max_retries": 0}}
@@ -50,7 +50,7 @@ def begin(chat: RealChat) -> None:
 
 
 def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, github: GitHubServer, tmp_path: Path) -> None:
-    """The code, the page, the login readable only by its owner, Copilot's default model."""
+    """The code and page are shown, only the owner can read the stored login, and Copilot's default model answers."""
     chat = start(opened=True)
     chat.say("hello")
     assert "not logged in to GitHub Copilot" in " ".join(chat.text().split())
@@ -75,7 +75,7 @@ def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, github: GitHubServe
 
 
 def test_the_login_and_its_tokens_are_nowhere_else(start: Start, github: GitHubServer, tmp_path: Path) -> None:
-    """Neither in the log at its most verbose level, nor in the database, nor in Neovim's memory."""
+    """They are not in the log at its most verbose level, in the database or in Neovim's memory."""
     github.approved = True
     chat = start(opened=True)
     chat.nvim.command("CodeCompanion login copilot")
@@ -95,7 +95,7 @@ def test_the_login_and_its_tokens_are_nowhere_else(start: Start, github: GitHubS
 
 @pytest.mark.parametrize("key", ["q", "<Esc>", ":close<CR>"])
 def test_a_stopped_login_changes_nothing(start: Start, github: GitHubServer, tmp_path: Path, key: str) -> None:
-    """However its window is closed, GitHub is no longer polled, and another login can start."""
+    """However the login window is closed, GitHub is no longer polled, and another login can start."""
     chat = start()
     begin(chat)
     chat.nvim.feed(key)
@@ -110,7 +110,7 @@ def test_a_stopped_login_changes_nothing(start: Start, github: GitHubServer, tmp
 
 
 def test_a_refusal_is_one_sentence(start: Start, github: GitHubServer) -> None:
-    """The window closes; nothing waits for a key."""
+    """The window closes, and no prompt waits for a key."""
     github.approved, github.login_error = True, {"error": "access_denied"}
     chat = start()
     chat.nvim.command("CodeCompanion login copilot")
@@ -129,7 +129,7 @@ def test_an_account_without_copilot_is_reported_at_once(start: Start, github: Gi
 
 
 def test_a_login_is_forgotten_on_request(start: Start, github: GitHubServer, tmp_path: Path) -> None:
-    """The chat in use reports that with its next message."""
+    """The chat that uses it reports this with its next message."""
     github.approved = True
     chat = start(opened=True)
     chat.nvim.command("CodeCompanion login copilot")
@@ -144,7 +144,7 @@ def test_a_login_is_forgotten_on_request(start: Start, github: GitHubServer, tmp
 
 
 def test_two_neovims_use_one_login(start: Start, github: GitHubServer) -> None:
-    """The second finds the first one's login; both exchange it for their own token."""
+    """The second finds the login of the first; both exchange it for their own token."""
     github.approved = True
     first = start(opened=True)
     first.nvim.command("CodeCompanion login copilot")
@@ -164,7 +164,7 @@ def test_an_adapter_with_a_key_has_no_login(start: Start) -> None:
 
 
 def test_the_health_check_reports_the_login(start: Start, tmp_path: Path) -> None:
-    """Whether there is one, and how to get one; never the token."""
+    """It reports whether there is a login and how to get one, but never the token."""
     chat = start()
     assert "not logged in; run :CodeCompanion login copilot" in chat.health()
     (tmp_path / OWN).parent.mkdir(parents=True, exist_ok=True)

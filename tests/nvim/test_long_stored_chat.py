@@ -77,7 +77,7 @@ return {
 
 
 def story(turns: int) -> list[EventPayload]:
-    """Return turns of a question, a call with its result and an answer."""
+    """Return `turns` turns, each with a question, a call with its result, and an answer."""
     log: list[EventPayload] = [ChatCreated(adapter="loop", model="test-model", policy="", cwd="")]
     log.append(MessageAdded(message=Message(id="file", role="user", tag="file", path="a.txt", content="A", tokens=1)))
     for number in range(turns):
@@ -109,7 +109,7 @@ def compaction(log: list[EventPayload], kept: int) -> ViewChanged:
 
 
 def changed(log: list[EventPayload], kept: int, *more: EventPayload) -> list[EventPayload]:
-    """Return the log with a compaction that leaves that many messages, a cleared and a pinned one, then `more`."""
+    """Return the log with a compaction that keeps `kept` messages, a cleared and a pinned message, then `more`."""
     messages = [one.message for one in log if isinstance(one, MessageAdded)]
     cleared = ViewChanged(change_id="edit", kind="edited", replaced=(with_changes(messages[-2], edited=True),),
                           report=ChangeReport(cleared=1))  # fmt: skip
@@ -143,7 +143,7 @@ def store_log(root: Path, log: list[EventPayload]) -> None:
 
 
 def resume(chat: RealChat) -> list[str]:
-    """Open the stored chat and return the order of its events, up to the marks."""
+    """Open the stored chat and return its event types in order, up to the marks."""
     chat.nvim.lua("_G.cc_order = {}; require('codecompanion').resume(...)", CHAT)
     chat.nvim.wait_lua(IS_DRAWN, timeout=60)
     return list(chat.nvim.lua("return _G.cc_order"))
@@ -178,7 +178,7 @@ def forget_the_row(root: Path) -> None:
 def test_the_buffer_equals_the_one_drawn_from_the_whole_log(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, server: ChatServerThread, kind: str
 ) -> None:
-    """Lines, marks, folds, cursor and the top of the window."""
+    """The lines, marks, folds, cursor and window position are equal."""
     chat = start_chat(nvim_factory, tmp_path, server)
     chat.nvim.lua(NOTE_ORDER)
     store_log(tmp_path, LOGS[kind])

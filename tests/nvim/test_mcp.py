@@ -1,4 +1,4 @@
-"""MCP servers through the whole stack: a real Neovim and host, a real server process, the bytes of a provider."""
+"""MCP servers through the whole stack: a real Neovim and host, a real server process and bytes sent to a provider."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def wait_until_gone(ids: list[int]) -> None:
 
 
 def test_a_servers_tool_is_called_with_approval_and_listed_on_the_page(nvim_factory, tmp_path):
-    """Started lazily, approved, run, shown in a fold; `:CodeCompanion mcp` shows its tokens."""
+    """The server starts lazily, the call is approved and run, and its result is in a fold.
+
+    `:CodeCompanion mcp` shows its tokens.
+    """
     record = tmp_path / "record"
     with ChatServerThread([reply("Hello."), calls_echo(), reply("It said hello.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=servers(record))
@@ -74,7 +77,10 @@ def test_a_servers_tool_is_called_with_approval_and_listed_on_the_page(nvim_fact
 
 
 def test_all_tools_of_a_server_are_chosen_by_its_name(nvim_factory, tmp_path):
-    """`@{odd}`: it starts, the message waits for it and has exactly its tools; shown, listed, removed, completed."""
+    """`@{odd}` starts the server.
+
+    The message waits for it and is sent with exactly its tools, which are shown, listed, removed and completed.
+    """
     record = tmp_path / "record"
     with ChatServerThread([reply("One."), reply("Two."), reply("Three.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=servers(record))
@@ -103,7 +109,7 @@ def test_all_tools_of_a_server_are_chosen_by_its_name(nvim_factory, tmp_path):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
 @pytest.mark.parametrize("who", ["quit", "neovim", "host"])
 def test_no_server_outlives_neovim(nvim_factory, tmp_path, who):
-    """`:qall`, kill -9 of Neovim, kill -9 of the host: the server's processes, daemons too, are gone with it."""
+    """After `:qall`, or `kill -9` of Neovim or the host, all processes of the server have ended, including daemons."""
     record = tmp_path / "record"
     with ChatServerThread([reply("Hi.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=servers(record, "spawn", "deaf"))
@@ -128,7 +134,10 @@ def project(root: Path, *entries: tuple[str, list[str]]) -> None:
 
 
 def test_the_servers_of_a_project_are_started_after_the_user_trusts_them(nvim_factory, tmp_path):
-    """The exact command line is shown; nothing runs before trust; the file waits again when it changes."""
+    """The exact command line is shown and nothing runs before it is trusted.
+
+    If the file changes, it must be trusted again.
+    """
     record = tmp_path / "record"
     runs = f"RECORD={record} exec {sys.executable} {HOSTILE}"
     project(tmp_path, ("odd", ["sh", "-c", runs]))
@@ -156,7 +165,7 @@ def test_the_servers_of_a_project_are_started_after_the_user_trusts_them(nvim_fa
 
 
 def test_the_first_message_to_a_new_host_may_name_a_projects_server(nvim_factory, tmp_path):
-    """It waits until the host knows the file, and so does a recent decision."""
+    """The message waits until the host knows the file, even right after a trust decision."""
     record = tmp_path / "record"
     project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
     with ChatServerThread([reply("One."), reply("Two."), reply("Three.")], key=KEY) as server:
@@ -172,7 +181,10 @@ def test_the_first_message_to_a_new_host_may_name_a_projects_server(nvim_factory
 
 
 def test_the_page_belongs_to_the_folder_of_the_chat(nvim_factory, tmp_path):
-    """Also after `:cd`, and after one of its keys; outside a chat it shows the working folder. The title names it."""
+    """This also applies after `:cd` and after using one of its keys; outside a chat it shows the working folder.
+
+    The title names the folder.
+    """
     record = tmp_path / "record"
     project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
     (tmp_path / "other").mkdir()
@@ -225,7 +237,7 @@ def test_revoked_trust_ends_the_server_in_every_chat(nvim_factory, tmp_path):
 
 
 def test_a_users_own_python_gets_one_instruction_about_the_packages(nvim_factory, tmp_path):
-    """It names that Python, and is on the page as well."""
+    """The instruction names that Python."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.nvim.lua("require('codecompanion.config').options.python.host_prog = '/opt/mine/python'")
@@ -236,7 +248,7 @@ def test_a_users_own_python_gets_one_instruction_about_the_packages(nvim_factory
 
 
 def test_the_host_restarts_with_the_packages_after_the_turn(nvim_factory, tmp_path):
-    """Their installation ends during a reply: the reply completes, then the host is restarted."""
+    """If the packages are ready during a reply, the reply completes before the host restarts."""
     slow = reply("slow " * 40 + "end.", chunk_chars=5, delay_s=0.05)
     with ChatServerThread([slow, reply("Two.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
@@ -265,7 +277,7 @@ def test_an_invalid_project_file_is_reported_with_its_key(nvim_factory, tmp_path
 
 
 def test_a_prompt_of_a_server_is_inserted_into_the_input(nvim_factory, tmp_path):
-    """`/mcp:server:prompt`: readable before it is sent."""
+    """The text of `/mcp:server:prompt` can be read before it is sent."""
     options = {"mcp": {"servers": {"proper": {"cmd": [sys.executable, str(PROPER)]}}}}
     with ChatServerThread([reply("Hi."), reply("Hello Eve.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=options)
@@ -279,7 +291,7 @@ def test_a_prompt_of_a_server_is_inserted_into_the_input(nvim_factory, tmp_path)
 
 
 def test_a_resource_can_be_mentioned_in_a_message(nvim_factory, tmp_path):
-    """`#{mcp:server:address}`: completed once the server runs, read by the host, part of the message."""
+    """`#{mcp:server:address}` is completed once the server runs, read by the host, and sent with the message."""
     options = {"mcp": {"servers": {"proper": {"cmd": [sys.executable, str(PROPER)]}}}}
     with ChatServerThread([reply("Hi."), reply("The plants.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=options)
@@ -311,7 +323,7 @@ def test_an_input_stays_visible_if_the_previous_one_ends_late(nvim_factory):
 
 
 def test_values_requested_by_a_server_are_typed_one_by_one(nvim_factory, tmp_path):
-    """An elicitation: a block, an input for each field, the values at the server."""
+    """An elicitation shows a block and an input for each field; the server receives the values."""
     record = tmp_path / "record"
     asks = reply(calls=[Call("odd__ask", json.dumps({"text": "form"}), "c1")])
     with ChatServerThread([asks, reply("Thank you.")], key=KEY) as server:
@@ -336,7 +348,7 @@ def test_values_requested_by_a_server_are_typed_one_by_one(nvim_factory, tmp_pat
 
 
 def test_a_secret_field_is_typed_invisibly_and_stored_nowhere(nvim_factory, tmp_path):
-    """Not in input history, shada, registers, undo, the buffer, the log or the store, only at the server."""
+    """The secret is not in input history, shada, registers, undo, buffer, log or store, only on the server."""
     record, canary = tmp_path / "record", "Pencil4711rocket"
     asks = reply(calls=[Call("odd__ask", json.dumps({"text": "secret"}), "c1")])
     with ChatServerThread([asks, reply("Thank you.")], key=KEY) as server:

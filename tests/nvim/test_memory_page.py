@@ -143,7 +143,7 @@ def test_only_a_yes_deletes_and_never_a_users_file(nvim_factory: Callable[..., N
 
 @pytest.fixture
 def remembering(nvim_factory: Callable[..., Nvim], tmp_path: Path):
-    """Return a starter of chats whose project has a note from an earlier one."""
+    """Return a function that starts a chat whose project has a note from an earlier chat."""
 
     def start(server: ChatServerThread, **options: Any):
         chat = start_chat(nvim_factory, tmp_path, server, opened=False, **options)

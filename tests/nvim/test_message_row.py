@@ -77,7 +77,7 @@ return left
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_any_text_fits(nvim: Nvim, seed: int) -> None:
-    """Paths within paths, pattern characters, double-width ones, nothing at all."""
+    """This includes paths within paths, pattern characters, double-width characters and empty text."""
     assert nvim.lua(FUZZ, seed) in ([], {})
 
 

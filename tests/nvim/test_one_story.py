@@ -1,8 +1,9 @@
 """One event, one story: the whole screen after every way an action can end.
 
-A scene plays an action with the real host and a scripted provider. The plugin's lines on the screen are the story:
-the event, the kept messages, the remedy. They are compared line by line, and `disagreements` checks every screen the
-same way: no sentence twice, none on the command line that the buffer has, and none beside its opposite.
+A scene plays an action with the real host and a scripted provider. The plugin's lines on the screen are the story: the
+event, the kept messages, the remedy. They are compared line by line, and `disagreements` checks every screen in the
+same way: no sentence appears twice, none in the command line is also in the buffer, and none is shown next to a
+contradicting one.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from tests.providers.chat.thread import ChatServerThread
 from tests.summaries import nine_sections
 
 ALL_TOOLS = {"default_tools": ["full"]}
-"""All tools, also in a small window, which offers fewer by default."""
+"""Offers all tools, even in a small window, which offers fewer by default."""
 SIZE = (290, 60)
 """Wide enough that no sentence wraps."""
 LONG = "Answer. " * 300
 SPEAKS = re.compile(r"[!·✗✂▸▎⊘] |undone · ")
-"""How a line of the plugin begins; questions and replies of the scenes do not."""
+"""Pattern for the beginning of the plugin's lines; questions and replies of the scenes do not match it."""
 PART_OF_CARD = re.compile(r"▸ \d\. |▸ \d+ sections")
 OPPOSITES = (
     (r"Nothing was (changed|compacted)", r"▎ Summary"),
@@ -36,11 +37,11 @@ OPPOSITES = (
     (r"is paused", r"no longer paused"),
     (r"is paused", r"▎ Summary"),
 )
-"""Of each pair only one may be on a screen."""
+"""Pairs of patterns of which only one may match a screen."""
 
 
 def spoken(screen: str) -> list[str]:
-    """Return the plugin's lines on a screen, with figures as N; of a card its title."""
+    """Return the plugin's lines on a screen, with figures replaced by N; a card is represented by its title."""
     lines = [line for line in screen.split("\n")[:-1] if SPEAKS.match(line) and not PART_OF_CARD.match(line)]
     return [figures(" ".join(line.split())) for line in lines]
 
@@ -51,7 +52,7 @@ def figures(text: str) -> str:
 
 
 def disagreements(screen: str, told: str) -> list[str]:
-    """Return the errors of a screen and the message below it, independent of the scene."""
+    """Return the errors on a screen and in the message below it that do not depend on the scene."""
     wrong = [f"{one} beside {other}" for one, other in OPPOSITES if re.search(one, screen) and re.search(other, screen)]
     lines = [line for line in screen.split("\n") if re.match("[!·✗] ", line)]
     said = [part.strip(" .") for line in lines for part in re.split(r"(?<=[.?!])\s| · |\s{3,}", line[2:])]
@@ -63,7 +64,7 @@ def disagreements(screen: str, told: str) -> list[str]:
 
 
 class Provider:
-    """Answers summary requests from one list, all others from another; the last entry of each repeats."""
+    """Answers summary requests from one list and all others from a second; the last entry of each list repeats."""
 
     def __init__(self, replies: Sequence[Callable[[], Answer]], summaries: Sequence[Callable[[], Answer]]) -> None:
         self.replies, self.summaries = list(replies), list(summaries)
@@ -620,7 +621,7 @@ SEEN = """\
 
 
 def test_a_contradictory_screen_is_detected() -> None:
-    """The screen of the report: a failure beside a card, a sentence twice, a name twice in the bar."""
+    """The screen from the bug report has a failure next to a card, a sentence twice, and a name twice in the bar."""
     told = "codecompanion: Compaction failed: loop: refused."
     assert disagreements(SEEN, told) == [
         "Nothing was (changed|compacted) beside ▎ Summary",

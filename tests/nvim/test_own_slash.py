@@ -136,7 +136,7 @@ def test_options_of_codecompanion_nvim_are_not_mistakes(nvim_factory: Factory) -
 
 
 def test_groups_can_be_added_later_and_fail_alone(nvim_factory: Factory) -> None:
-    """Prompts and servers add commands: the first of two with one name counts, and a failing one is named."""
+    """Prompts and servers add commands: the first of two with the same name wins, and a failing group is named."""
     chat = configured(nvim_factory, "{ mine = { callback = function() return 'mine' end } }")
     chat.nvim.lua(
         """local registry = require('codecompanion.chat.slash.slash_registry')

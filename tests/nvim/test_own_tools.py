@@ -1,4 +1,4 @@
-"""A user's own tools, end to end: the help's snippets, a real host, calls by a model, results it reads."""
+"""A user's own tools, end to end: the help's snippets, a real host, a model's calls, and the results it reads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ local require = function(name) return name == "codecompanion" and companion or r
 
 
 def start(nvim_factory: Factory, root: Path, server: ChatServerThread, code: str, **more: Any) -> RealChat:
-    """Return an open chat; `code` calls `setup`, merged with the test's needs."""
+    """Return an open chat; `code` calls `setup` and is merged with the options of the test."""
     chat = start_chat(nvim_factory, root, server, opened=False, **more)
     chat.nvim.lua(LAID_OVER + code)
     chat.open()
@@ -37,7 +37,7 @@ def start(nvim_factory: Factory, root: Path, server: ChatServerThread, code: str
 
 
 def tools(lua: str, opts: str = "") -> str:
-    """Return a call of `setup` with these tools."""
+    """Return a `setup` call that configures these tools."""
     return f'require("codecompanion").setup({{ interactions = {{ chat = {{ tools = {{ {lua} {opts} }} }} }} }})'
 
 
@@ -54,7 +54,7 @@ def offered(server: ChatServerThread) -> dict[str, Any]:
 
 
 def test_the_tools_of_the_help_are_called_and_approved(nvim_factory: Factory, tmp_path: Path) -> None:
-    """As printed: one that runs at once, one that asks and answers later."""
+    """They run as printed: one at once, the other after approval and with a late answer."""
     calls = [Call("open_windows", id="a"), Call("run_make", '{"target": "hello"}', id="b")]
     with ChatServerThread([reply(calls=calls), reply("Done.")], key=KEY) as server:
         files = [("Makefile", "hello:\n\t@echo from make\n")]
@@ -146,7 +146,7 @@ def test_a_long_result_is_truncated_and_stored_like_any_other(nvim_factory: Fact
 
 
 def test_a_tool_that_never_answers_is_stopped_and_notified(nvim_factory: Factory, tmp_path: Path) -> None:
-    """By its time limit, and by the user: its later result is dropped."""
+    """The time limit or the user stops it; its later result is dropped."""
     hangs = """mine = { description = 'Hangs.', opts = { require_approval_before = false, timeout = %d },
       callback = function(_, context, done)
         context.on_cancel(function() _G.told = context.is_cancelled(); done('too late') end)
@@ -170,7 +170,7 @@ def test_a_tool_that_never_answers_is_stopped_and_notified(nvim_factory: Factory
 
 
 def test_a_host_that_dies_ends_the_call_and_the_chat_continues(nvim_factory: Factory, tmp_path: Path) -> None:
-    """The tool is notified; a late answer does not count for the next host's question."""
+    """The tool is notified; a late answer does not count as a reply to the next host."""
     hangs = """mine = { description = 'Hangs.', opts = { require_approval_before = false },
       callback = function(_, context, done)
         _G.began = true
@@ -234,7 +234,7 @@ def test_mistakes_name_their_key_and_the_other_tools_are_offered(nvim_factory: F
 
 
 def test_a_users_failures_are_listed_with_key_file_and_line(nvim_factory: Factory, tmp_path: Path) -> None:
-    """Tools that raise in Lua and in Python, and missing members of groups: `:CodeCompanion problems`."""
+    """`:CodeCompanion problems` lists tools that raise an error in Lua or Python, and missing members of groups."""
     (tmp_path / "own.py").write_text('def broken() -> str:\n    """Break."""\n    raise KeyError("x")\n')
     lua = f"""
       odd = {{
@@ -273,7 +273,7 @@ def test_a_users_failures_are_listed_with_key_file_and_line(nvim_factory: Factor
 
 
 def test_python_that_prints_or_reads_input_does_not_break_the_channel(nvim_factory: Factory, tmp_path: Path) -> None:
-    """The host talks to the editor over standard input and output: a program must get neither."""
+    """The host talks to the editor over standard input and output, so a program must have neither."""
     source = (
         "import os, subprocess, sys\n"
         "def loud():\n    'Loud.'\n    print('noise', flush=True)\n    sys.stdout.write('more')\n"
@@ -289,7 +289,7 @@ def test_python_that_prints_or_reads_input_does_not_break_the_channel(nvim_facto
 
 
 def test_programs_started_by_a_python_tool_cannot_find_the_editor(nvim_factory: Factory, tmp_path: Path) -> None:
-    """Through `$NVIM` a program could ask the editor for its keys."""
+    """Otherwise a program could ask the editor for its keys through `$NVIM`."""
     (tmp_path / "own.py").write_text(
         "import subprocess\n\ndef shown() -> str:\n    '''Show the environment.'''\n"
         "    return subprocess.run(['env'], capture_output=True, text=True).stdout\n"

@@ -1,4 +1,7 @@
-"""The palette has everything that a chat can do, once, with its key or command; `/` and `g?` show the essentials."""
+"""The palette lists everything that a chat can do, once each, with its key or command.
+
+`/` and `g?` show the essentials.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def program(folder: Path, name: str, script: str) -> None:
 
 
 def chat_with(nvim_factory: Callable[..., Nvim], programs: Path, **env: str) -> ChatDriver:
-    """Return a chat whose Neovim finds only these programs, besides the shell's own."""
+    """Return a chat whose Neovim finds only these programs and those of the shell."""
     own = {"WAYLAND_DISPLAY": "", "DISPLAY": "", **env}
     chat = make_chat(nvim_factory, env=own)
     chat.nvim.lua("vim.env.PATH = ...", f"{programs}:/usr/bin:/bin")
@@ -55,7 +55,7 @@ def attached(chat: ChatDriver) -> list[dict[str, object]]:
 def test_an_image_in_the_clipboard_is_attached(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, name: str, script: str, env: dict[str, str]
 ) -> None:
-    """Stored as a file that only the user can read."""
+    """The image is stored in a file that only the user can read."""
     program(tmp_path / "bin", name, script)
     chat = chat_with(nvim_factory, tmp_path / "bin", DATA=base64.b64encode(png()).decode(), **env)
     chat.nvim.feed("Gi/paste<Esc><CR>")
@@ -68,7 +68,7 @@ def test_an_image_in_the_clipboard_is_attached(
 
 
 def test_an_image_command_without_a_path_uses_the_clipboard(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """At once if the project has no image; otherwise it is the first choice."""
+    """If the project has no image, it is attached at once; otherwise it is the first choice."""
     program(tmp_path / "bin", "wl-paste", 'printf %s "$DATA" | base64 -d')
     data = {"DATA": base64.b64encode(png()).decode(), "WAYLAND_DISPLAY": "wayland-9"}
     chat = chat_with(nvim_factory, tmp_path / "bin", **data)
@@ -97,7 +97,7 @@ def test_an_image_command_without_a_path_uses_the_clipboard(nvim_factory: Callab
 def test_a_missing_image_clipboard_or_program_is_reported(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, script: str | None, env: dict[str, str], why: str
 ) -> None:
-    """In one sentence, and the command is back in the input."""
+    """One sentence reports it, and the command is back in the input."""
     (tmp_path / "bin").mkdir()
     if script is not None:
         program(tmp_path / "bin", "wl-paste", script)
@@ -109,7 +109,10 @@ def test_a_missing_image_clipboard_or_program_is_reported(
 
 
 def test_paths_are_recognised_as_terminals_paste_them(nvim: Nvim, tmp_path: Path) -> None:
-    """Quoted, escaped, as URIs, several; nothing if one of the words is not a file."""
+    """Paths may be quoted, escaped or URIs, and there may be several.
+
+    If one of the words is not a file, nothing is recognised.
+    """
     plain, spaced = tmp_path / "a.png", tmp_path / "with spaces'n more.txt"
     plain.touch()
     spaced.touch()
@@ -147,7 +150,7 @@ def test_a_dropped_path_is_offered_and_attached_with_a_key(
 
 
 def test_other_pastes_are_left_alone(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """Prose with a path in it, relative names, and text pasted elsewhere."""
+    """These are prose with a path in it, relative names, and text pasted elsewhere."""
     (tmp_path / "a.txt").touch()
     chat = make_chat(nvim_factory)
     chat.nvim.feed("Gi")

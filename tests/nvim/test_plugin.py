@@ -27,7 +27,7 @@ end })
 
 
 def calls(nvim: Nvim) -> list[list[Any]]:
-    """Return the calls of the chat module: name and arguments of each."""
+    """Return the calls of the chat module, each with its name and arguments."""
     return list(nvim.lua("return _G.calls"))
 
 
@@ -46,7 +46,7 @@ def other_plugin(root: Path) -> Path:
 
 
 def test_startup_loads_no_module_and_no_host(nvim: Nvim) -> None:
-    """Design "≤ 0.1 ms added to start-up": every require is inside a callback."""
+    """Startup may take at most 0.1 ms longer, so every `require` is inside a callback."""
     loaded = nvim.lua("return vim.tbl_keys(package.loaded)")
     assert [name for name in loaded if name.startswith("codecompanion")] == []
     assert nvim.lua("return vim.fn.exists(':CodeCompanionCompact')") == 2
@@ -67,14 +67,14 @@ def test_startup_loads_no_module_and_no_host(nvim: Nvim) -> None:
     ],
 )
 def test_a_command_calls_the_chat(nvim: Nvim, command: str, call: list[Any]) -> None:
-    """The commands of the issue."""
+    """These are the commands listed in the issue."""
     nvim.lua(SPY)
     nvim.command(command)
     assert calls(nvim) == [call]
 
 
 def test_a_range_adds_its_lines_to_the_draft(nvim: Nvim) -> None:
-    """Issue: with a range the selection is added to the draft."""
+    """With a range, the selection is added to the draft."""
     nvim.lua(SPY)
     nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'one', 'two', 'three' })")
     nvim.command("2,3CodeCompanionChat")
@@ -82,7 +82,7 @@ def test_a_range_adds_its_lines_to_the_draft(nvim: Nvim) -> None:
 
 
 def test_plug_maps_do_the_same_as_the_commands(nvim: Nvim) -> None:
-    """For users' own mappings."""
+    """The <Plug> mappings are for users' own mappings."""
     nvim.lua(SPY)
     nvim.lua("vim.keymap.set('n', '<Space>c', '<Plug>(CodeCompanionToggle)')")
     nvim.lua("vim.keymap.set('x', '<Space>c', '<Plug>(CodeCompanionChat)')")
@@ -121,12 +121,12 @@ def test_an_unknown_subcommand_names_the_known_ones(nvim_factory: Callable[..., 
     ],
 )
 def test_subcommands_are_completed(nvim: Nvim, line: str, expected: list[str]) -> None:
-    """Native command-line completion."""
+    """This uses native command-line completion."""
     assert nvim.lua("return vim.fn.getcompletion(..., 'cmdline')", line) == expected
 
 
 def test_the_log_command_reports_a_missing_log(nvim: Nvim) -> None:
-    """It does not open an empty buffer of a missing file."""
+    """No empty buffer is opened for a missing file."""
     nvim.command("CodeCompanion log")
     nvim.wait_for(lambda: "The log is empty" in nvim.messages())
 
@@ -135,7 +135,7 @@ def test_the_log_command_reports_a_missing_log(nvim: Nvim) -> None:
 def test_another_plugin_of_the_same_name_is_reported_once(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, ours_first: bool
 ) -> None:
-    """Issue: report it once instead of half working, whichever loads first."""
+    """The conflict is reported, instead of the plugin half working, whichever plugin loads first."""
     other = other_plugin(tmp_path)
     add = "prepend" if not ours_first else "append"
     nvim = nvim_factory(init=f"vim.opt.runtimepath:{add}({lua_string(str(other))})\n")
@@ -182,7 +182,7 @@ def test_a_reload_by_a_plugin_manager_recognises_our_commands(nvim: Nvim) -> Non
 
 
 def test_setup_without_options_loads_nothing(nvim_factory: Callable[..., Nvim]) -> None:
-    """Plugin managers call it with `opts = {}` at every start; the defaults need no check."""
+    """Plugin managers call `setup` with `opts = {}` at every startup; the defaults need no check."""
     nvim = nvim_factory(init="require('codecompanion').setup({})")
     nvim.wait_lua("return vim.v.vim_did_enter == 1")
     nvim.settle()
@@ -193,7 +193,7 @@ def test_setup_without_options_loads_nothing(nvim_factory: Callable[..., Nvim]) 
 def test_the_same_folder_twice_on_the_runtimepath_is_one_plugin(
     nvim_factory: Callable[..., Nvim], tmp_path: Path
 ) -> None:
-    """A symlinked checkout."""
+    """This happens with a symlinked checkout."""
     link = tmp_path / "link"
     link.symlink_to(REPO)
     nvim = nvim_factory(init=f"vim.opt.runtimepath:append({lua_string(str(link))})\n")
@@ -220,7 +220,7 @@ def test_the_same_folder_twice_on_the_runtimepath_is_one_plugin(
     ],
 )
 def test_a_wrong_argument_is_refused_at_the_call(nvim_factory: Callable[..., Nvim], call: str, reason: str) -> None:
-    """On each version of Neovim; nothing is done, and nothing is loaded."""
+    """This applies to each version of Neovim; nothing else is done or loaded."""
     for binary in [None, *other_nvims()]:
         nvim = nvim_factory(binary=binary)
         nvim.lua(SPY)
@@ -230,7 +230,7 @@ def test_a_wrong_argument_is_refused_at_the_call(nvim_factory: Callable[..., Nvi
 
 
 def test_the_chat_function_may_be_a_callback(nvim: Nvim) -> None:
-    """Of a user command or an autocommand: Neovim's callback argument requests nothing."""
+    """As the callback of a user command or autocommand, it ignores the argument passed by Neovim."""
     nvim.lua(SPY)
     nvim.lua("vim.api.nvim_create_user_command('Ask', require('codecompanion').chat, {})")
     nvim.lua("vim.api.nvim_create_autocmd('User', { pattern = 'Ask', callback = require('codecompanion').chat })")
@@ -255,7 +255,7 @@ def test_the_functions_pass_on_their_arguments(nvim: Nvim) -> None:
 
 
 def test_the_health_check_works_without_an_environment(nvim_factory: Callable[..., Nvim]) -> None:
-    """`:checkhealth codecompanion` without an environment must not install, hang or fail."""
+    """Without an environment, `:checkhealth codecompanion` does not install anything, hang or fail."""
     nvim = nvim_factory()
     nvim.command("checkhealth codecompanion")
     report = "\n".join(nvim.lines())
@@ -278,7 +278,7 @@ def test_the_health_check_never_shows_a_key(nvim_factory: Callable[..., Nvim]) -
 def test_the_health_check_names_the_configuration_and_each_keys_source(
     nvim_factory: Callable[..., Nvim], tmp_path: Path
 ) -> None:
-    """Kind, address and source of the key; a missing required key is a warning."""
+    """It shows the adapter's kind, URL and key source; a missing required key is a warning."""
     key = tmp_path / "key"
     key.write_text("sk-very-secret")
     init = f"""require("codecompanion").setup({{

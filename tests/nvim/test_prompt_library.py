@@ -1,4 +1,4 @@
-"""Prompts in the palette, the command line and the input; from the plugin, the configuration, the user, a project."""
+"""Prompts in the palette, the command line and the input, from the plugin, the configuration, the user or a project."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def messages(server, index=-1):
 
 
 def test_a_users_prompt_asks_for_parameters_and_is_sent(nvim_factory, tmp_path):
-    """File, pinned instruction, parameter, selection: all of them in one request, as ordinary messages."""
+    """The file, the pinned instruction, the parameter and the selection are in one request, as ordinary messages."""
     with ChatServerThread([reply("Documented.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, mine=[("docs.md", DOCS)])
         nvim = chat.nvim
@@ -66,7 +66,7 @@ def test_a_users_prompt_asks_for_parameters_and_is_sent(nvim_factory, tmp_path):
 
 
 def test_a_prompt_is_a_slash_command_with_its_argument(nvim_factory, tmp_path):
-    """`/docs users` has no prompt for input; completion knows it; a changed file is read again."""
+    """`/docs users` does not ask for the parameter, completion offers it, and a changed file is read again."""
     with ChatServerThread([reply("Done."), reply("Again.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, mine=[("docs.md", DOCS)])
         chat.open()
@@ -125,7 +125,10 @@ REACHING = (
 
 
 def test_a_projects_prompt_attaches_nothing_from_outside_the_project(nvim_factory, tmp_path):
-    """It does not speak for the user: mentions of outside paths are text, and its instruction is attributed to it."""
+    """The prompt does not speak for the user: mentions of outside paths are plain text.
+
+    Its instruction is attributed to it.
+    """
     with ChatServerThread([reply("Read it.")] * 2, key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, project=[("reaching.md", REACHING)], size=(120, 40))
         nvim = chat.nvim
@@ -157,7 +160,7 @@ def test_a_projects_prompt_attaches_nothing_from_outside_the_project(nvim_factor
 
 
 def test_text_of_a_file_is_not_parsed_for_mentions(nvim_factory, tmp_path):
-    """The text of a buffer in a user's prompt that is sent automatically."""
+    """This covers the text of a buffer in a user's prompt that is sent automatically."""
     mine = "---\nname: Look\nopts:\n  alias: look\n  auto_submit: true\n---\nAt:\n${context.code}\n"
     with ChatServerThread([reply("Seen.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, mine=[("look.md", mine)], size=(120, 30))
@@ -170,7 +173,10 @@ def test_text_of_a_file_is_not_parsed_for_mentions(nvim_factory, tmp_path):
 
 
 def test_the_palette_lists_matching_entries_with_their_origin(nvim_factory, tmp_path):
-    """Prompts by origin, open chats, commands; modes and filetypes filter them; a configured `false` removes one."""
+    """It lists prompts by origin, open chats and commands.
+
+    Modes and filetypes filter them, and `false` in the configuration removes one.
+    """
     only_visual = DOCS.replace("name: Docs", "name: Visual").replace("alias: docs", "alias: visual\n  modes: [v]")
     only_python = DOCS.replace("name: Docs", "name: Snake").replace(
         "alias: docs", "alias: snake\n  filetypes: [python]"
@@ -210,7 +216,7 @@ def test_the_palette_lists_matching_entries_with_their_origin(nvim_factory, tmp_
 
 
 def test_the_command_without_words_always_opens_the_palette(nvim_factory, tmp_path):
-    """Also with a range, where it offers an edit of these lines; without a model it asks for one first."""
+    """With a range, the palette offers an edit of those lines; without a model, choosing one comes first."""
     with ChatServerThread([reply("```lua\nlocal y = 1\n```")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, size=(120, 40))
         nvim = chat.nvim
@@ -236,7 +242,10 @@ def test_the_command_without_words_always_opens_the_palette(nvim_factory, tmp_pa
 
 
 def test_one_word_runs_the_prompt_of_that_name(nvim_factory, tmp_path):
-    """On the lines of a range, like the slash command; a subcommand takes precedence, several words edit in place."""
+    """It applies to the lines of a range, like the slash command.
+
+    A subcommand takes precedence, and several words edit in place.
+    """
     with ChatServerThread([reply("It counts.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, size=(120, 30))
         nvim = chat.nvim
@@ -255,7 +264,7 @@ def test_one_word_runs_the_prompt_of_that_name(nvim_factory, tmp_path):
 
 @pytest.mark.parametrize("command", ["CodeCompanion explian", "1CodeCompanion explian"])
 def test_a_mistyped_prompt_is_reported_and_edits_nothing(nvim_factory, tmp_path, command):
-    """With a range too; a word unlike any name is an instruction there."""
+    """This also applies with a range, where a word unlike any name is an instruction."""
     with ChatServerThread([reply("```lua\nlocal y = 1\n```")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, size=(160, 30))
         nvim = chat.nvim
@@ -284,7 +293,7 @@ def test_the_palette_fits_the_screen(nvim_factory, tmp_path, columns):
 
 
 def test_broken_files_are_named_once_and_affect_only_themselves(nvim_factory, tmp_path):
-    """A bad file is a sentence; a good one beside it works."""
+    """A bad file is reported in one sentence, and a good file next to it works."""
     mine = [("bad.md", "---\nname: x\n\topts: y\n---\nhi"), ("docs.md", DOCS)]
     with ChatServerThread([], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, mine=mine, size=(160, 30))
@@ -296,7 +305,7 @@ def test_broken_files_are_named_once_and_affect_only_themselves(nvim_factory, tm
 
 
 def test_an_inline_prompt_edits_in_place_and_is_refused_in_a_chat(nvim_factory, tmp_path):
-    """The same edit as `:CodeCompanion instruction`, on the lines of the range."""
+    """It makes the same edit as `:CodeCompanion instruction`, on the lines of the range."""
     mine = [("up.md", "---\nname: Up\ninteraction: inline\n---\nMake x upper case.\n")]
     with ChatServerThread([reply("```lua\nlocal X = 1\n```"), reply("Hm.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, mine=mine)
@@ -313,7 +322,10 @@ def test_an_inline_prompt_edits_in_place_and_is_refused_in_a_chat(nvim_factory, 
 
 
 def test_the_first_of_two_prompts_keeps_their_alias(nvim_factory, tmp_path):
-    """The user's before the built-in one before the project's; the other stays in the palette."""
+    """The user's prompt takes precedence over the built-in one, and that over the project's.
+
+    The others stay in the palette.
+    """
     mine = [("explain.md", DOCS.replace("alias: docs", "alias: explain")), ("twin.md", DOCS)]
     project = [("explain.md", EVIL.replace("alias: evil", "alias: explain"))]
     with ChatServerThread([], key=KEY) as server:
@@ -330,7 +342,10 @@ def test_the_first_of_two_prompts_keeps_their_alias(nvim_factory, tmp_path):
 
 
 def test_functions_in_the_configuration_create_the_text(nvim_factory, tmp_path):
-    """As in codecompanion.nvim: content is a function of the context; a failing one is one sentence."""
+    """As in codecompanion.nvim, content may be a function of the context.
+
+    A failing function is reported in one sentence.
+    """
     lua = """require('codecompanion').setup(vim.tbl_deep_extend('force', require('codecompanion.config').user, {
         prompt_library = {
           ['Own one'] = { strategy = 'chat', description = 'd', opts = { short_name = 'own', auto_submit = true },
@@ -368,7 +383,7 @@ def test_functions_in_the_configuration_create_the_text(nvim_factory, tmp_path):
     ],
 )
 def test_an_invalid_entry_is_named_by_its_key(nvim_factory, tmp_path, entry, problem):
-    """The others stay."""
+    """The other entries stay."""
     given = lua_string(json.dumps(entry))
     init = f"""require('codecompanion').setup({{ prompt_library = {{ bad = vim.json.decode({given}),
         good = {{ prompts = {{ {{ role = 'user', content = 'x' }} }} }} }} }})"""

@@ -33,7 +33,10 @@ def sent(server, index=-1):
 
 
 def test_a_question_with_tools_from_the_keys_to_the_wire_and_back(nvim_factory, tmp_path):
-    """The main job in miniature: parallel calls, the meter from the provider's report, everything in the log."""
+    """This is the main task in miniature: parallel calls, and the meter from the usage reported by the provider.
+
+    Everything is in the log.
+    """
     script = [
         reply("Let me look.", calls=[read("a.txt"), read("b.txt", "call_2")]),
         reply("Both are fine.", usage=USAGE),
@@ -58,7 +61,7 @@ def test_a_question_with_tools_from_the_keys_to_the_wire_and_back(nvim_factory, 
 
 @pytest.mark.slow("a long chat in a small window")
 def test_the_context_is_edited_then_compacted_and_never_overflows(nvim_factory, tmp_path):
-    """The purpose of the plugin: the server refuses requests over its window, and never has to."""
+    """The server refuses requests over its window, and never has to: this is the purpose of the plugin."""
     window = 12_000
     big = "".join(f"{i}: the quick brown fox number {i} jumps\n" for i in range(110))
 
@@ -136,7 +139,7 @@ def test_compact_with_instructions_by_slash_command(nvim_factory, tmp_path):
 
 @pytest.mark.parametrize("when", ["streaming", "running_tools", "idle"])
 def test_a_killed_host_loses_nothing_that_was_shown_as_sent(nvim_factory, tmp_path, when):
-    """Lessons 36, 44: kill -9, then the next message works, with a valid history."""
+    """Lessons 36, 44: after `kill -9` the next message works, with a valid history."""
     never = reply("half of the answer and more", chunk_chars=5, delay_s=0.2)
     sleep = reply(calls=[Call("run_command", json.dumps({"command": "sleep 300"}), id="call_s")])
     script = {"streaming": [never], "running_tools": [sleep], "idle": [reply("whole")]}[when]
@@ -170,7 +173,7 @@ def test_a_killed_host_loses_nothing_that_was_shown_as_sent(nvim_factory, tmp_pa
 
 
 def test_a_killed_editor_loses_nothing_that_was_shown_as_sent(nvim_factory, tmp_path):
-    """Lesson 36: kill -9 of Neovim; the chat is resumed in the next one, with its draft and partial reply."""
+    """Lesson 36: after `kill -9` of Neovim, the chat resumes in the next Neovim, with its draft and partial reply."""
     with ChatServerThread(
         [reply("first answer"), reply("second ans" * 40, chunk_chars=4, delay_s=0.05)], key=KEY
     ) as server:
@@ -207,7 +210,7 @@ def saved_draft(root: Path, chat: str) -> str:
 
 
 def test_a_rate_limit_is_shown_and_retried(nvim_factory, tmp_path):
-    """Lesson 38: visible retry, no blocking prompt, one answer."""
+    """Lesson 38: the retry is visible, no prompt blocks, and there is one answer."""
     limit = failure(429, "Rate limit reached", headers={"retry-after": "4"})
     with ChatServerThread([limit, reply("made it")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
@@ -229,7 +232,10 @@ def test_a_rate_limit_is_shown_and_retried(nvim_factory, tmp_path):
     ],
 )
 def test_an_error_is_one_sentence_in_the_buffer(nvim_factory, tmp_path, answer, said):
-    """Lessons 37, 38: no raw JSON, no hit-enter; the next message is sent with the failed one."""
+    """Lessons 37, 38: there is no raw JSON and no hit-enter prompt.
+
+    The next message is sent together with the failed one.
+    """
     with ChatServerThread([answer, reply("recovered")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opts={"max_retries": 0})
         chat.say("first try")
@@ -270,7 +276,7 @@ def test_a_missing_key_names_the_searched_places(nvim_factory, tmp_path):
 
 
 def test_everything_on_disk_is_private(nvim_factory, tmp_path):
-    """Lesson 44: files 0600, folders 0700."""
+    """Lesson 44: files have mode 0600, folders 0700."""
     with ChatServerThread([reply("ok")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("hello")
@@ -309,7 +315,7 @@ def test_a_read_only_data_folder_still_gives_a_chat(nvim_factory, tmp_path):
 
 
 def test_a_file_in_place_of_the_data_folder_still_gives_a_chat_with_a_warning(nvim_factory, tmp_path):
-    """Bad input: nothing can be stored; the user is notified, the chat works."""
+    """Nothing can be stored, but the user is notified and the chat works."""
     data = tmp_path / "data" / "nvim"
     data.mkdir(parents=True)
     (data / "codecompanion").write_text("in the way")
@@ -344,7 +350,7 @@ def test_an_unreadable_rule_file_is_named_and_the_others_load(nvim_factory, tmp_
 
 
 def test_rules_are_sent_again_if_their_file_changes(nvim_factory, tmp_path):
-    """R-549: re-read when the file changed."""
+    """R-549: the file is read again if it has changed."""
     with ChatServerThread([reply("a"), reply("b")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("AGENTS.md", "Old rule.\n")], trusted=True)
         chat.say("one")

@@ -29,7 +29,7 @@ def stored(chat, chat_id):
 
 
 def wait_for_messages(chat, chat_id, count):
-    """Wait until the newest checkpoint has that many messages: it is written after the turn."""
+    """Wait until the newest checkpoint, which is written after the turn, has `count` messages."""
     chat.nvim.wait_for(
         lambda: any(len((one.raw or {}).get("conversationHistory", ())) == count for one in stored(chat, chat_id)[:1]),
         f"a checkpoint of {count} messages",
@@ -37,7 +37,7 @@ def wait_for_messages(chat, chat_id, count):
 
 
 def test_a_chat_with_a_missing_database_is_restored(nvim_factory, tmp_path):
-    """R-473, R-478: by its id, under its id, with a note about the source; and it continues."""
+    """R-473, R-478: the chat is restored by and under its id, with a note about the source, and can be continued."""
     with ChatServerThread([reply("first answer"), reply("second answer"), reply("went on")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("question one")
@@ -67,7 +67,7 @@ def test_a_chat_with_a_missing_database_is_restored(nvim_factory, tmp_path):
 
 
 def test_the_picker_restores_a_chosen_checkpoint_as_a_new_chat(nvim_factory, tmp_path):
-    """Kind, time and messages; the old chat is unchanged."""
+    """The list shows the kind, time and number of messages; the old chat is unchanged."""
     with ChatServerThread([reply("first answer"), reply("second answer")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=OFTEN)
         chat.say("question one")
@@ -99,7 +99,7 @@ def test_the_picker_restores_a_chosen_checkpoint_as_a_new_chat(nvim_factory, tmp
 
 
 def test_leaving_neovim_completes_a_chat_that_did_something(nvim_factory, tmp_path):
-    """R-466: `:qa` is enough, and takes no longer."""
+    """R-466: `:qa` is enough and takes no longer than usual."""
     with ChatServerThread([reply("a long answer " * 20)], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("question one")
@@ -128,7 +128,10 @@ def test_a_host_killed_during_a_reply_leaves_complete_files(nvim_factory, tmp_pa
 
 
 def test_a_compaction_is_remembered_and_can_be_viewed(nvim_factory, tmp_path):
-    """R-447, R-472: checkpoint before, memory and daily log after it; `/memory` opens the entry."""
+    """R-447, R-472: a checkpoint is written before the compaction, and memory and daily log after it.
+
+    `/memory` opens the entry.
+    """
     answers = [*[reply("answer " * 900) for _ in range(4)], reply(SUMMARY)]
     with ChatServerThread(answers, key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=COWORK, opts={"context_window": 9_000})

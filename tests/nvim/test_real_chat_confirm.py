@@ -31,7 +31,7 @@ def typed(chat: RealChat) -> list[str]:
 
 
 def kill_after_storing(chat: RealChat, text: str, *, stored: bool) -> None:
-    """Send a message to a host that is killed before the editor gets its answer, after or before storing it."""
+    """Send a message to a host that is killed before confirming it, either after storing it (`stored`) or before."""
     pid = chat.host_pid()
     os.kill(pid, signal.SIGSTOP)
     chat.send(text)
@@ -45,7 +45,7 @@ def kill_after_storing(chat: RealChat, text: str, *, stored: bool) -> None:
 
 
 def test_a_stored_message_is_shown_as_sent_and_not_as_a_draft(chat: RealChat) -> None:
-    """The host is restarted to check; /continue lets the model answer."""
+    """The host is restarted to check; `/continue` makes the model answer."""
     chat.say("first")
     kill_after_storing(chat, "second\nline", stored=True)
     chat.nvim.wait_for(lambda: "Your message was stored" in chat.text(), "the confirmation")
@@ -59,7 +59,7 @@ def test_a_stored_message_is_shown_as_sent_and_not_as_a_draft(chat: RealChat) ->
 
 
 def test_an_unstored_message_returns_once(chat: RealChat) -> None:
-    """It is a draft; edited and sent again it is one message."""
+    """The message is a draft; if it is edited and sent again, it is one message."""
     chat.say("first")
     kill_after_storing(chat, "second", stored=False)
     chat.nvim.wait_lua("return require('codecompanion.chat').current().attached == 'yes'")
@@ -71,7 +71,7 @@ def test_an_unstored_message_returns_once(chat: RealChat) -> None:
 
 
 def test_a_saved_draft_is_gone_once_it_was_sent(chat: RealChat) -> None:
-    """A pause in typing saves half a message; after the whole is sent, no part of it reappears with the chat."""
+    """A typing pause saves half a message; once the whole message is sent, no part of it reappears with the chat."""
     chat.type("half a mess")
     chat.nvim.wait_lua("return require('codecompanion.chat').current().draft.saved == 'half a mess'")
     chat.nvim.feed("Aage<Esc><CR>")

@@ -100,7 +100,7 @@ def test_an_approval_open_when_neovim_is_closed_was_not_answered(nvim_factory, t
 
 @pytest.mark.parametrize("how", ["killed", "restarted"])
 def test_a_turn_lost_with_the_host_is_reported_with_a_remedy(nvim_factory, tmp_path, how):
-    """Killed or restarted by the user during a request; `gr` there sends the unanswered message."""
+    """The host may be killed, or restarted by the user, during a request; `gr` then sends the unanswered message."""
     with ChatServerThread([silence(), reply("At last.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
         chat.send("first")
@@ -117,7 +117,7 @@ def test_a_turn_lost_with_the_host_is_reported_with_a_remedy(nvim_factory, tmp_p
 
 
 def test_a_stopped_host_does_not_freeze_the_editor(nvim_factory, tmp_path):
-    """SIGSTOP, as sent by a suspended machine or a debugger."""
+    """The host receives SIGSTOP, as from a suspended machine or a debugger."""
     with ChatServerThread([reply("one"), reply("two")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("first")
@@ -147,7 +147,10 @@ def test_leaving_with_a_stopped_host_is_quick(nvim_factory, tmp_path):
 
 
 def test_a_chat_survives_a_disk_that_fills_up(nvim_factory, tmp_path):
-    """Messages shown as sent stay; one that cannot be stored returns as a draft; with room it works again."""
+    """Messages shown as sent stay, and a message that cannot be stored returns as a draft.
+
+    Once there is room, the chat works again.
+    """
     with ChatServerThread([reply("one")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("first")
@@ -189,7 +192,7 @@ def test_a_tool_loop_survives_a_disk_that_fills_up(nvim_factory, tmp_path):
 
 
 def logged(chat):
-    """Return everything the user ever sent, as stored, including compacted messages."""
+    """Return the texts of all messages the user has ever sent, as stored, including compacted messages."""
     messages = [event.payload.message for event in chat.log() if isinstance(event.payload, MessageAdded)]
     return [message.text for message in messages if message.role == "user" and not message.tag]
 
@@ -207,7 +210,7 @@ def shown_as_sent(chat, numbers):
 
 
 def test_a_host_killed_at_random_moments_loses_nothing(nvim_factory, tmp_path):
-    """Lessons 35, 36: kill -9 during tools and compaction; messages shown as sent are stored exactly once."""
+    """Lessons 35, 36: after `kill -9` during tools and compaction, messages shown as sent are stored exactly once."""
     rng = random.Random(int(os.environ.get("SEED", "7")))
     window = 9_000
 
@@ -255,7 +258,7 @@ def test_a_host_killed_at_random_moments_loses_nothing(nvim_factory, tmp_path):
 
 
 def test_the_model_gets_the_displayed_part_of_a_reply(nvim_factory, tmp_path):
-    """The host stores a reply once a second; text displayed beyond that is sent to the next host."""
+    """The host stores a reply once a second; text displayed since then is sent to the next host."""
     numbers = " ".join(str(number) for number in range(10_000))
     with ChatServerThread([reply(numbers, chunk_chars=5, delay_s=0.02), reply("fine again")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)

@@ -17,7 +17,7 @@ def sent(server):
 
 
 def test_a_pdf_is_attached_shown_with_its_pages_and_sent(nvim_factory, tmp_path):
-    """`/file` on a PDF: its line in the context block, the bytes on the wire, the placeholder in the log."""
+    """`/file` with a PDF adds its line to the context block, sends its bytes and stores a placeholder in the log."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "plan.pdf").write_bytes(PDF)
     with ChatServerThread([reply("Twelve pages.")], key=KEY) as server:
@@ -38,7 +38,7 @@ def test_a_pdf_is_attached_shown_with_its_pages_and_sent(nvim_factory, tmp_path)
 
 
 def test_an_endpoint_without_pdfs_gets_a_note(nvim_factory, tmp_path):
-    """The model is notified of the missing file; the chat continues."""
+    """The note tells the model that the file is missing; the chat continues."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "plan.pdf").write_bytes(PDF)
     with ChatServerThread([reply("I cannot see it.")], key=KEY) as server:
@@ -50,7 +50,7 @@ def test_an_endpoint_without_pdfs_gets_a_note(nvim_factory, tmp_path):
 
 
 def test_a_file_that_is_not_a_pdf_is_reported_and_not_attached(nvim_factory, tmp_path):
-    """One sentence, naming the file."""
+    """One sentence names the file."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("fake.pdf", "hello")])
         chat.send("/file fake.pdf")
@@ -59,9 +59,9 @@ def test_a_file_that_is_not_a_pdf_is_reported_and_not_attached(nvim_factory, tmp
 
 
 def test_a_question_with_a_file_larger_than_the_window_returns_to_the_input(nvim_factory, tmp_path):
-    """R-524: reported at the attachment; nothing is compacted or sent, the text is in the input, and `dd` helps.
+    """R-524: the attachment shows the problem, nothing is compacted or sent, the text is in the input, and `dd` helps.
 
-    Seen: the chat was summarised uselessly, and the question stayed as if it had been sent.
+    The chat used to be summarised to no effect, and the question stayed as if it had been sent.
     """
     with ChatServerThread([reply("word " * 3_000), reply("word " * 3_000), reply("It is gone.")], key=KEY) as server:
         files = [("docs/big.txt", "a line of text\n" * 6_000)]
@@ -88,7 +88,7 @@ def test_a_question_with_a_file_larger_than_the_window_returns_to_the_input(nvim
 
 
 def test_models_are_listed_with_the_window_reported_by_their_endpoint(nvim_factory, tmp_path):
-    """`ga`: usable models first, then the others with the reason."""
+    """`ga` lists usable models first, then the others with the reason."""
     listing = {"data": [{"id": "large", "max_model_len": 32768}, {"id": "test-model"}]}
     with ChatServerThread(key=KEY, pages={"/v1/models": listing}) as server:
         plain = {"extends": "openai_compatible", "env": {"url": server.url, "api_key": "LOOP_KEY"}}

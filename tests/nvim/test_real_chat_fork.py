@@ -68,7 +68,7 @@ def views(chat: RealChat) -> list[str]:
 
 
 def test_an_edited_message_continues_in_a_branch(chat: RealChat, server) -> None:
-    """In the same window; it shows the model's view, and the old branch is a separate chat."""
+    """The branch opens in the same window and shows the next request; the old branch is a separate chat."""
     old, window = chat.id, chat.nvim.lua("return vim.api.nvim_get_current_win()")
     edit(chat, "two")
     assert "editing · sends as a new branch · u cancels" in hint(chat)
@@ -96,7 +96,7 @@ def test_an_edited_message_continues_in_a_branch(chat: RealChat, server) -> None
 
 @pytest.mark.parametrize("cancel", ["u", "ggVGd", "cccompletely new<Esc>"])
 def test_an_edit_can_be_abandoned(chat: RealChat, server, cancel: str) -> None:
-    """By undo, or by emptying the input, also within one insert: the next message is a normal one."""
+    """Undoing, or emptying the input, even within one insert, ends the edit; the next message is a normal one."""
     chat.type("a draft")
     edit(chat, "two")
     if cancel.startswith("cc"):
@@ -132,7 +132,7 @@ def test_attachments_stay_with_the_edited_message(chat: RealChat, server) -> Non
 
 
 def test_fork_continues_in_a_copy(chat: RealChat, server) -> None:
-    """With its own title; the other chat stays unchanged and open."""
+    """The copy has its own title; the other chat stays unchanged and open."""
     old, before = chat.id, views(chat)
     chat.send("/fork Another way")
     chat.nvim.wait_for(lambda: chat.id != old and "Answer to three." in chat.text(), "the branch")
@@ -155,7 +155,7 @@ def test_only_user_messages_can_be_edited(chat: RealChat) -> None:
 
 
 def test_a_host_that_dies_leaves_the_text_in_the_input(chat: RealChat, server) -> None:
-    """Killed before creating the branch: nothing was created, the text remains, and sending again works."""
+    """If the host is killed before creating the branch, nothing is created, the text remains, and resending works."""
     old = chat.id
     edit(chat, "two")
     pid = chat.host_pid()
@@ -173,7 +173,7 @@ def test_a_host_that_dies_leaves_the_text_in_the_input(chat: RealChat, server) -
 
 
 def test_a_chat_open_in_another_neovim_is_continued_in_a_copy(chat: RealChat, nvim_factory, server) -> None:
-    """It is read-only here; the branch is ours."""
+    """The chat is read-only here; the branch can be written to."""
     old = chat.id
     other = start_chat(nvim_factory, chat.root, server)
     other.nvim.lua("require('codecompanion').resume(...)", old)
@@ -186,7 +186,7 @@ def test_a_chat_open_in_another_neovim_is_continued_in_a_copy(chat: RealChat, nv
 
 
 def test_an_edit_survives_a_redraw(chat: RealChat, server) -> None:
-    """`:e` redraws the chat from the log: the input is still an edit, and the messages it would drop are dimmed."""
+    """After `:e` redraws the chat from the log, the input is still an edit, and messages it would drop are dimmed."""
     edit(chat, "two")
     chat.nvim.command("edit")
     chat.nvim.wait_for(lambda: "Answer to three." in chat.text() and "editing" in hint(chat), "the edit")
@@ -203,7 +203,7 @@ def test_an_edit_survives_a_redraw(chat: RealChat, server) -> None:
 
 
 def test_ctrl_c_in_the_list_of_branches_chooses_none(chat: RealChat, server) -> None:
-    """It used to be Neovim's numbered list, whose interrupt gave a warning with a truncated traceback."""
+    """Neovim's numbered list, used earlier, reacted to the interrupt with a warning and a truncated traceback."""
     chat.say("four")
     chat.send("/fork")
     chat.nvim.wait_lua("return vim.b.codecompanion_chat.title:find('(2)', 1, true) ~= nil")

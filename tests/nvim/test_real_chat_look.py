@@ -1,4 +1,4 @@
-"""Details that a picky user checks, with the real host: cursor positions, names, room."""
+"""Details that a demanding user checks, with the real host: cursor positions, names, layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.summaries import nine_sections
 
 @pytest.mark.parametrize("layout", ["horizontal", "vertical", "float"])
 def test_closing_the_inspector_returns_the_cursor_to_the_chat(nvim_factory, tmp_path, layout):
-    """It covers a floating chat, its sum is the meter's, and `q` never ends in another window."""
+    """The inspector covers a floating chat, its sum matches the meter, and `q` never leads to another window."""
     with ChatServerThread(key=KEY) as server:
         options = {"display": {"chat": {"window": {"layout": layout}}}}
         chat = start_chat(nvim_factory, tmp_path, server, options=options, size=(80, 30))
@@ -33,7 +33,7 @@ def test_closing_the_inspector_returns_the_cursor_to_the_chat(nvim_factory, tmp_
 
 
 def test_the_inspector_shows_earlier_requests(nvim_factory, tmp_path):
-    """R-328: `[` shows each as it was sent, `b` its body, `]` goes to the next one."""
+    """R-328: `[` shows each request as it was sent, `b` its body, and `]` goes to the next one."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(120, 40))
         chat.say("hello")
@@ -58,7 +58,7 @@ def test_the_inspector_shows_earlier_requests(nvim_factory, tmp_path):
 
 
 def test_the_inspector_shows_the_request_for_a_summary(nvim_factory, tmp_path):
-    """R-328: it is titled by its purpose, text and body can be read, and nothing can be changed from there."""
+    """R-328: its title is its purpose, its text and body can be read, and nothing can be changed from there."""
     usage = {"prompt_tokens": 1234, "completion_tokens": 9}
     script = [reply("The port is 8089. " * 200), reply(nine_sections("The port is 8089."), usage=usage)]
     with ChatServerThread(script, key=KEY) as server:
@@ -88,7 +88,7 @@ def test_the_inspector_shows_the_request_for_a_summary(nvim_factory, tmp_path):
 
 
 def test_attachments_are_named_relative_to_the_workspace(nvim_factory, tmp_path):
-    """The block and the request name files like the tools, not by absolute path."""
+    """The context block and the request name files as the tools do, not by absolute path."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("sub/a.txt", "alpha\n"), ("b.txt", "beta\n")])
         chat.nvim.command("edit b.txt")
@@ -117,7 +117,7 @@ def test_a_blank_line_is_below_the_activity(nvim_factory, tmp_path):
 
 
 def test_a_selection_has_the_language_of_its_buffer(nvim_factory, tmp_path):
-    """Also if the file's name does not show it."""
+    """This also applies if the file name does not reveal the language."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("script", "local a = 1\nreturn a\n")], opened=False)
         chat.nvim.command("edit script | set filetype=lua")
@@ -142,7 +142,7 @@ def test_there_is_room_below_an_edit_line(chat_everywhere):
 
 
 def test_the_manual_opens_without_help_tags_and_scrolls_on_a_short_screen(nvim_factory, tmp_path):
-    """They are created, as a plugin manager would; the key list needs more than 24 lines."""
+    """The help tags are created, as a plugin manager would do; the key list needs more than 24 lines."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(80, 24))
         chat.nvim.feed("<Esc>g?")
@@ -157,7 +157,7 @@ def test_the_manual_opens_without_help_tags_and_scrolls_on_a_short_screen(nvim_f
 
 
 def test_a_narrow_status_line_keeps_the_meter(nvim_factory, tmp_path):
-    """At 40 columns the start of the line is cut, not the fill of the context."""
+    """At 40 columns, the start of the line is cut, not the context usage."""
     with ChatServerThread([silence()], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(40, 24))
         chat.send("go")

@@ -1,4 +1,4 @@
-"""Lists and questions with the real host: models, stored chats, the forecast of a compaction."""
+"""Lists and questions with the real host: models, stored chats, the compaction forecast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.summaries import nine_sections
 
 
 def test_an_unconfigured_adapter_does_not_hide_the_others(nvim_factory, tmp_path):
-    """`ga` in a fresh installation: most adapters have neither key nor address."""
+    """In a fresh installation, `ga` works although most adapters have neither a key nor a URL."""
     with ChatServerThread([reply("hi")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
         chat.nvim.feed("<Esc>ga")
@@ -23,7 +23,7 @@ def test_an_unconfigured_adapter_does_not_hide_the_others(nvim_factory, tmp_path
 
 @pytest.mark.parametrize("key", ["y", "c"])
 def test_an_idle_chat_is_compacted_and_answered_only_if_configured(nvim_factory, tmp_path, key):
-    """R-528, R-533: the question has figures, one key answers it."""
+    """R-528, R-533: the question shows token counts, and one key answers it."""
     long = "A long answer about stacks. " * 300
     script = [reply(long), reply(nine_sections("A stack.")), reply("I go on.")]
     with ChatServerThread(script, key=KEY) as server:
@@ -42,7 +42,7 @@ def test_an_idle_chat_is_compacted_and_answered_only_if_configured(nvim_factory,
 
 
 def test_a_cleared_chat_shows_the_undo_key_and_it_works(nvim_factory, tmp_path):
-    """`gC`, then `u` in the empty input."""
+    """After `gC`, `u` in the empty input restores the chat."""
     with ChatServerThread([reply("hi")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
         chat.say("Explain stacks")
@@ -57,7 +57,7 @@ def test_a_cleared_chat_shows_the_undo_key_and_it_works(nvim_factory, tmp_path):
 
 
 def test_a_stored_chat_is_found_by_its_title(nvim_factory, tmp_path):
-    """`:CodeCompanionChat Resume` with the list, and by name with completion."""
+    """`:CodeCompanionChat Resume` finds it in the list and by name with completion."""
     with ChatServerThread([reply("hi"), reply("ho")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
         chat.say("Explain stacks to me")

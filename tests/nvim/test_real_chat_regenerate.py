@@ -47,7 +47,7 @@ def folded(chat: RealChat, text: str) -> None:
 
 
 def test_a_replaced_answer_is_folded_and_restored_by_undo(chat: RealChat) -> None:
-    """The fold names the key; after the undo the newer answer is folded. A resume draws the same blocks."""
+    """The fold names the key; after the undo, the newer answer is folded, and resuming draws the same blocks."""
     chat.say("question")
     regenerate(chat)
     folded(chat, "▸ replaced by a new reply · u undo · K original · 3 lines")
@@ -74,7 +74,10 @@ def test_a_replaced_answer_is_folded_and_restored_by_undo(chat: RealChat) -> Non
 
 
 def test_a_replaced_answer_is_settled_by_the_next_message(chat: RealChat) -> None:
-    """No undo is offered that would answer another question; replaced twice, there are two folds."""
+    """No undo is offered that would change the answer to an earlier question.
+
+    An answer replaced twice has two folds.
+    """
     chat.say("question")
     regenerate(chat)
     regenerate(chat)
@@ -85,7 +88,7 @@ def test_a_replaced_answer_is_settled_by_the_next_message(chat: RealChat) -> Non
 
 
 def test_a_cleared_chat_is_marked_in_one_line(chat: RealChat) -> None:
-    """Undo restores everything, also after a resume; redo clears it again."""
+    """Undo restores everything, even after a resume; redo clears it again."""
     chat.say("question")
     chat.send("/clear")
     folded(chat, "Chat cleared · u undo")

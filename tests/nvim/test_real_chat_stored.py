@@ -40,7 +40,7 @@ def delete(chat: RealChat, chat_id: str) -> None:
 
 
 def test_a_chat_is_titled_by_its_first_words_until_the_user_renames_it(chat: RealChat) -> None:
-    """In the buffer variable and in the list, with the questions; still there after closing and resuming."""
+    """The title and the questions are in the buffer variable and the list, even after closing and resuming."""
     chat.say("Why is the sky blue?")
     chat.nvim.wait_for(lambda: title(chat) == "Why is the sky blue?", "the title")
     chat.say("And at night?")
@@ -79,7 +79,7 @@ def test_only_a_closed_chat_is_deleted_and_only_after_confirmation(chat: RealCha
 
 
 def leave_and_come_back(chat: RealChat, first: str) -> None:
-    """A chat closed and resumed at once is still ours: its lease was released after it had been reopened."""
+    """Close and resume the chat at once; check that it keeps its lease, which used to be released after reopening."""
     chats = "local chats = require('codecompanion.chat')\n"
     chat.nvim.lua(chats + "chats.resume(...)", first)
     chat.wait_ready()
@@ -96,7 +96,7 @@ def leave_and_come_back(chat: RealChat, first: str) -> None:
 
 
 def test_a_chat_being_deleted_cannot_be_opened(chat: RealChat) -> None:
-    """Opened during the deletion, the chat used to continue in a missing log; typed text stays in the input."""
+    """A chat opened during its deletion used to continue in a missing log; typed text stays in the input."""
     chat.say("Delete me")
     first = chat.id
     chat.nvim.lua(

@@ -1,4 +1,4 @@
-"""A chat survives Vim's operations on its buffer: one drawing from the log, draft included."""
+"""A chat survives Vim's operations on its buffer: it is drawn once from the log, including the draft."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def said_something(chat: RealChat) -> list[str]:
 
 @pytest.mark.parametrize("command", ["edit", "edit!", "windo edit"])
 def test_rereading_the_buffer_draws_the_same_chat(chat, command):
-    """Text, draft, filetype, keys and options; and the chat continues."""
+    """The text, draft, filetype, keys and options are unchanged, and the chat continues."""
     before = said_something(chat)
     chat.nvim.command(command)
     comes_back(chat, before)
@@ -68,7 +68,7 @@ def test_rereading_the_buffer_draws_the_same_chat(chat, command):
 
 @pytest.mark.parametrize("back", ["buffer {}", "sbuffer {}", "CodeCompanionChat Toggle", "CodeCompanionChat"])
 def test_an_unloaded_chat_is_restored(chat, back):
-    """`:bd`, then by number or by command; a used chat is not reused for a new one."""
+    """After `:bd`, a buffer number or a command restores it; a used chat is not reused for a new one."""
     before = said_something(chat)
     number, name = chat.nvim.lua("return { vim.api.nvim_get_current_buf(), vim.api.nvim_buf_get_name(0) }")
     chat.nvim.command("bdelete")
@@ -109,7 +109,7 @@ def test_a_reply_continues_while_the_buffer_is_unloaded(chat):
 
 @pytest.mark.parametrize("end", ["quit", "SIGHUP", "SIGTERM"])
 def test_a_session_file_restores_the_chat(chat, nvim_factory, tmp_path, end):
-    """`:mksession` and `nvim -S`, before any of our commands (E95 before), also after the terminal was closed.
+    """`:mksession` and `nvim -S` work before any plugin command (formerly E95), even after the terminal was closed.
 
     In that case Neovim closes its buffers before it announces its exit, and a draft read from them is empty.
     """
@@ -150,7 +150,7 @@ def test_reloading_the_modules_keeps_the_chat(chat):
 
 
 def test_nothing_prevents_leaving_neovim(chat):
-    """With unsent text `:qa` leaves at once, `:w` works, and the draft reappears the next time."""
+    """With unsent text, `:qa` quits at once, `:w` works, and the draft reappears the next time."""
     chat.nvim.feed("Gia draft<Esc>:w<CR>")
     chat.nvim.settle()
     assert chat.nvim.lua("return vim.bo.modified") is False
@@ -204,7 +204,7 @@ def test_sent_messages_cannot_be_changed(chat):
 
 
 def test_typing_in_the_transcript_goes_to_the_input(chat):
-    """And on a user message a hint names the edit key; keys without a function there are reported."""
+    """On a user message, a hint names the edit key; keys without a function in the transcript are reported."""
     chat.say("first question")
     for keys, text in (("ione", "one"), ("Atwo", "onetwo"), ("othree", "onetwothree")):
         chat.nvim.feed("gg/an answer<CR>" + keys + "<Esc>")
@@ -224,7 +224,7 @@ def test_typing_in_the_transcript_goes_to_the_input(chat):
 
 
 def test_operators_in_the_transcript_include_their_motion(chat):
-    """`dap` used to read `a` and `p` as separate keys: with an empty register that caused a long error."""
+    """`dap` used to read `a` and `p` as separate keys, which caused a long error if the register was empty."""
     chat.say("first question")
     before = chat.text()
     chat.nvim.lua("vim.fn.setreg('\"', '')")
@@ -254,7 +254,7 @@ def test_operators_in_the_transcript_include_their_motion(chat):
 
 
 def test_typing_on_the_header_of_the_input_goes_to_the_input(chat):
-    """`O` there used to open a line above the header, which is never sent and the next redraw removes."""
+    """On the header, `O` used to open a line above it, which was never sent and disappeared with the next redraw."""
     chat.say("first question")
     for keys, text in (("Oone", "one"), ("cwtwo", "onetwo"), ("othree", "onetwothree"), ("ifour", "onetwothreefour")):
         chat.nvim.feed("G?^## Me<CR>" + keys + "<Esc>")
@@ -262,7 +262,7 @@ def test_typing_on_the_header_of_the_input_goes_to_the_input(chat):
 
 
 def test_a_context_line_and_its_attachment_stay_in_step(chat):
-    """`dd` detaches, `u` attaches again."""
+    """`dd` detaches the file and `u` attaches it again."""
     (chat.root / "work" / "notes.txt").write_text("notes\n")
     chat.send("/file notes.txt")
     chat.nvim.wait_screen("<file>notes.txt</file>")

@@ -33,7 +33,7 @@ def typed(chat):
 
 
 def chunk(delta, finish=None, **more):
-    """Return one event with any delta."""
+    """Return one event with the given delta."""
     body = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "test-model"}
     body["choices"] = [{"index": 0, "delta": delta, "finish_reason": finish}]
     return b"data: " + json.dumps(body | more).encode() + b"\n\n"
@@ -75,13 +75,13 @@ WRONG_SHAPES = [
     b"data: null\n\n",
     b"data: " + b"[" * 100_000 + b"\n\n",
 ]
-"""Each as one event in the middle of a reply."""
+"""Events of which each appears once in the middle of a reply."""
 
 
 @pytest.mark.slow("many broken replies")
 @pytest.mark.parametrize("first", range(0, len(WRONG_SHAPES), 7))
 def test_malformed_chunks_never_break_the_chat(nvim_factory, tmp_path, first):
-    """One clear end each, no traceback, and the next message works; seven of them in one chat."""
+    """Each chunk ends clearly without a traceback, and the next message works; a chat receives seven of them."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opts={"max_retries": 0})
         for number, event in enumerate(WRONG_SHAPES[first : first + 7]):
@@ -102,7 +102,7 @@ def test_malformed_chunks_never_break_the_chat(nvim_factory, tmp_path, first):
 
 @pytest.mark.slow("many tools in a real chat")
 def test_odd_tool_results_are_shown_and_sent(nvim_factory, tmp_path):
-    """Invalid UTF-8, 5 MB, and a line of 2 MB; lesson 47."""
+    """Lesson 47: the results have invalid UTF-8, 5 MB of text, and a line of 2 MB."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "latin.txt").write_bytes(b"caf\xe9 \xff\xfe\n")
     (tmp_path / "work" / "big.txt").write_text("line of a big file\n" * 270_000)
@@ -157,7 +157,7 @@ def test_a_double_return_sends_once(nvim_factory, tmp_path):
 @pytest.mark.slow("waits for a stop in every state")
 @pytest.mark.parametrize("when", ["idle", "streaming", "running_tools", "awaiting_approval", "compacting", "retrying"])
 def test_the_stop_key_works_in_every_state(nvim_factory, tmp_path, when):
-    """Pressed repeatedly: soon idle, the history valid, the chat usable."""
+    """Even if it is pressed repeatedly, the chat is soon idle and usable, with a valid history."""
     long = reply("word " * 400, chunk_chars=5, delay_s=0.02)
     tool = reply(calls=[Call("run_command", json.dumps({"command": "sleep 300"}), id="call_s")])
     limit = plain(b"{}", status=429, headers={"retry-after": "50"}, content_type="application/json")
@@ -220,13 +220,13 @@ SLOW = {
 
 
 def only_some_are_slow(request):
-    """Answer by the question, because a stopped request may never have reached the server."""
+    """Return the answer chosen by the question, because a stopped request may never have reached the server."""
     asked = request.json["messages"][-1]["content"]
     return SLOW[asked][0]() if asked in SLOW else reply(f"fine: {asked}")
 
 
 def stop_and_ask_on(chat, server, asked, begun):
-    """Stop a slow reply; its connection is dropped and the next answer arrives at once."""
+    """Stop a slow reply, and check that its connection is dropped and the next answer arrives at once."""
     ended = chat.finished()
     chat.send(asked)
     chat.nvim.wait_for(lambda: bodies(server)[-1:] == [asked], "the request at the server")
@@ -242,7 +242,7 @@ def stop_and_ask_on(chat, server, asked, begun):
 
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 def test_a_slow_reply_is_stopped_and_the_next_arrives_at_once(nvim_factory, tmp_path, tls):
-    """A dripping provider keeps its own connection: nothing waits for it."""
+    """A slow provider has its own connection, and nothing waits for it."""
     trusted = {"SSL_CERT_FILE": str(CERTIFICATE)} if tls else {}
     with ChatServerThread(key=KEY, default=only_some_are_slow, tls=tls) as server:
         chat = start_chat(nvim_factory, tmp_path, server, env=trusted)
@@ -251,7 +251,7 @@ def test_a_slow_reply_is_stopped_and_the_next_arrives_at_once(nvim_factory, tmp_
 
 
 def test_requests_stopped_before_sending_do_not_delay_the_next(nvim_factory, tmp_path):
-    """Each leaves a waiting thread (for a key's command here, for a DNS lookup elsewhere)."""
+    """Each leaves a waiting thread, here for a key command, elsewhere for a DNS lookup."""
     stored = tmp_path / "key"
     command = f"cmd:[ -e '{stored}' ] && exec cat '{stored}'; while kill -0 $PPID; do sleep 0.2; done"
     options = {"adapters": {"http": {"loop": {"env": {"api_key": command}}}}}

@@ -36,7 +36,7 @@ def resume(chat: RealChat, chat_id: str, said: str) -> None:
 
 @pytest.fixture
 def pair(nvim_factory: Factory, tmp_path: Path) -> Iterator[Pair]:
-    """A has the chat, B can only read it."""
+    """Yield two Neovims and their server: the first has the chat, the second can only read it."""
     with ChatServerThread([reply("one"), reply("two"), reply("three")], key=KEY) as server:
         first = start_chat(nvim_factory, tmp_path, server)
         first.say("mine")
@@ -53,7 +53,7 @@ def leave(chat: RealChat) -> None:
 
 @pytest.mark.parametrize("end", ["leave", "kill"])
 def test_the_other_neovim_continues_once_the_first_closed_the_chat(pair: Pair, end: str) -> None:
-    """Its next action takes the chat, as announced; messages from the meantime are included."""
+    """The other Neovim's next action takes over the chat, as announced, including messages sent in the meantime."""
     first, second, server = pair
     first.say("still mine")
     if end == "leave":
@@ -73,7 +73,7 @@ def test_the_other_neovim_continues_once_the_first_closed_the_chat(pair: Pair, e
 
 
 def test_the_drafts_of_both_are_merged_once(pair: Pair, tmp_path: Path) -> None:
-    """Text typed into a copy is not the owner's draft; the next owner gets both, the previous one's first."""
+    """Text typed into a copy is not the owner's draft; the next owner receives both, the previous owner's first."""
     first, second, _ = pair
     first.type("draft A")
     first.nvim.wait_for(lambda: stored_draft(tmp_path, first.id) == "draft A", "the draft to be stored")

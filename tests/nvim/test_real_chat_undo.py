@@ -23,7 +23,7 @@ OPTIONS = {"interactions": {"chat": {"opts": {"context_management": SETTINGS, "o
 
 
 def answer(received):
-    """Read a file for every question; the summary is short."""
+    """Return an answer that reads a file for every question, or a short summary."""
     messages = received.json["messages"]
     if "nine headings" in str(messages[0]["content"])[:3000]:
         return reply(five_lines("Read everything."))
@@ -35,7 +35,7 @@ def answer(received):
 
 @pytest.fixture
 def chat(nvim_factory, tmp_path):
-    """A chat whose old results are cleared soon."""
+    """Return a chat whose old results are cleared soon."""
     with ChatServerThread(key=KEY, default=answer) as server:
         yield start_chat(nvim_factory, tmp_path, server, options=OPTIONS, files=[("big.txt", BIG)], size=(100, 44))
 
@@ -99,7 +99,10 @@ def test_an_edit_is_undone_redone_and_restored_with_keys_also_after_a_host_crash
 
 
 def test_a_compaction_is_undone_on_its_card_and_removed_messages_are_recalled(chat):
-    """R-545: the card shows it, the old turns are open again; R-516: found, flagged, restored."""
+    """R-545: the card shows that it is undone, and the old turns are open again.
+
+    R-516: removed messages are found, marked as changed, and restored.
+    """
     chat.say("question about foxes")
     before = messages(chat)
     type_command(chat, "CodeCompanionCompact!")
@@ -132,7 +135,7 @@ def test_a_compaction_is_undone_on_its_card_and_removed_messages_are_recalled(ch
 
 
 def test_recall_lists_identical_reads_once(chat):
-    """R-516: with their number, separate from a read of other text; restoring one keeps the others."""
+    """R-516: the row shows how many there are, separate from a read of other text; restoring one keeps the others."""
     for number in range(4):
         chat.say(f"question {number} about foxes")
     (chat.root / "work" / "big.txt").write_text("another fox\n")
@@ -152,7 +155,7 @@ def test_recall_lists_identical_reads_once(chat):
 
 
 def test_pins_are_set_listed_and_removed_with_keys(chat):
-    """R-361: `/pin`, `/pins`, `/unpin`, and `p` in the inspector."""
+    """R-361: `/pin`, `/pins`, `/unpin`, and `p` in the inspector work."""
     chat.say("question 0")
     chat.send("/pin use tabs")
     chat.nvim.wait_for(lambda: any(m.tag == PIN_TAG for m in messages(chat)), "the pinned text")
@@ -176,7 +179,7 @@ def test_pins_are_set_listed_and_removed_with_keys(chat):
 
 
 def test_r_still_replaces_a_character_if_nothing_can_be_restored(chat):
-    """The input belongs to the user."""
+    """In the input, the key keeps Vim's function."""
     chat.type("cat")
     chat.nvim.feed("0rb")
     assert chat.draft() == "bat"
@@ -201,7 +204,7 @@ def test_a_cleared_chat_is_restored_in_the_buffer_and_cleared_again(chat):
 
 
 def test_a_paused_chat_asks_even_after_a_closed_window_and_a_dead_host(nvim_factory, tmp_path):
-    """R-545: nothing is logged during the question; the next host asks again, and one key compacts and sends."""
+    """R-545: nothing is logged while the question is open; the next host asks again, and one key compacts and sends."""
 
     def talk(received):
         head = str(received.json["messages"][0]["content"])[:3000]

@@ -1,4 +1,4 @@
-"""Code for a question, end to end: a project on disk, the real host and its gatherers, the bytes on the wire."""
+"""Code for a question, end to end: a project on disk, the real host and its gatherers, and the bytes on the wire."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def start(nvim_factory, tmp_path, server, **more):
 
 
 def test_a_question_gets_its_code_right_before_it(nvim_factory, tmp_path):
-    """R-201, R-253: found, sent once, and identical bytes in later requests."""
+    """R-201, R-253: the code is found and sent once, with identical bytes in later requests."""
     with ChatServerThread([reply("The last item."), reply("Yes.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.say(QUESTION)
@@ -66,7 +66,7 @@ def test_a_question_gets_its_code_right_before_it(nvim_factory, tmp_path):
 
 
 def test_a_plain_message_gets_no_code_and_a_named_file_does(nvim_factory, tmp_path):
-    """R-213: `auto` under another policy than `codebuddy`."""
+    """R-213: this is `auto` under a policy other than `codebuddy`."""
     with ChatServerThread([reply("Hello."), reply("A readme.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.say("hello")
@@ -77,7 +77,7 @@ def test_a_plain_message_gets_no_code_and_a_named_file_does(nvim_factory, tmp_pa
 
 
 def test_under_codebuddy_the_question_decides(nvim_factory, tmp_path):
-    """R-201, R-204: about the project or not; the user does not have to ask for code."""
+    """R-201, R-204: it is recognised whether it is about the project; the user does not have to ask for code."""
     with ChatServerThread(default=lambda received: reply("Ok."), key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, opts={"context_window": 64_000})
         chat.send("/policy codebuddy")
@@ -102,7 +102,7 @@ def test_under_codebuddy_the_question_decides(nvim_factory, tmp_path):
 
 
 def test_a_damaged_index_does_not_block_a_question(nvim_factory, tmp_path):
-    """It is rebuilt; the question is answered in the meantime."""
+    """The index is rebuilt, and the question is answered in the meantime."""
     with ChatServerThread(default=lambda received: reply("Ok."), key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.say(QUESTION)
@@ -116,7 +116,7 @@ def test_a_damaged_index_does_not_block_a_question(nvim_factory, tmp_path):
 
 
 def test_unsaved_changes_are_read(nvim_factory, tmp_path):
-    """Lesson 53: as displayed to the user."""
+    """Lesson 53: the text is read as the user sees it."""
     with ChatServerThread([reply("Both.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.nvim.command("new src/stack.py")
@@ -127,7 +127,7 @@ def test_unsaved_changes_are_read(nvim_factory, tmp_path):
 
 
 def test_q_stops_the_gathering_and_returns_the_message(nvim_factory, tmp_path):
-    """Lesson 41: immediate; nothing was sent, nothing stored."""
+    """Lesson 41: gathering stops immediately, and nothing is sent or stored."""
     with ChatServerThread([reply("Now.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, options={"context": SLOW})
         chat.send(SLOW_QUESTION)
@@ -143,7 +143,7 @@ def test_q_stops_the_gathering_and_returns_the_message(nvim_factory, tmp_path):
 
 @pytest.mark.parametrize("who", ["host", "editor"])
 def test_a_kill_during_gathering_loses_no_text(nvim_factory, tmp_path, who):
-    """Lessons 36, 44."""
+    """Lessons 36, 44: this applies if the host or the editor is killed."""
     with ChatServerThread([reply("Now.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, options={"context": SLOW})
         chat.send(SLOW_QUESTION)
@@ -204,7 +204,7 @@ def test_context_shows_the_code_and_sends_nothing(nvim_factory, tmp_path):
 
 
 def test_a_pin_follows_its_code_and_survives_the_host(nvim_factory, tmp_path):
-    """From the log, even if the host was killed and the file changed."""
+    """It is read from the log, even if the host was killed and the file has changed."""
     with ChatServerThread(default=lambda request: reply("Ok."), key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
         chat.say("hello #{symbols}")

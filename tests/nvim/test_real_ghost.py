@@ -20,13 +20,13 @@ PLUGS = {"F2": "Accept", "F5": "Next", "F8": ""}
 
 @pytest.fixture
 def server() -> Iterator[FillServerThread]:
-    """Return the server; its script is empty."""
+    """Yield a server with an empty script."""
     with FillServerThread() as thread:
         yield thread
 
 
 def start(factory: Callable[..., Nvim], url: str, **options: Any) -> Ghost:
-    """Start Neovim with completion on, from Ollama at `url`."""
+    """Start a Neovim with completion on, using Ollama at `url`."""
     completion = {**OPTIONS, "url": url, **options}
     settings = {"python": {"host_prog": forked_python()}, "completion": completion}
     text = lua_string(json.dumps(settings))
@@ -39,7 +39,10 @@ def start(factory: Callable[..., Nvim], url: str, **options: Any) -> Ghost:
 
 
 def test_a_suggestion_works_end_to_end(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
-    """From a pause to the server's bytes and back; the first pause starts the host, nothing before it."""
+    """The request reaches the server after a pause and its answer is shown.
+
+    Nothing starts the host before the first pause.
+    """
     server.script.extend(["range(3):\n    print(i)", "\nprint('done')"])
     ghost = start(nvim_factory, server.address)
     ghost.open("a.py", "import os\n\n\nx = 1\n", (4, 5))
@@ -69,7 +72,7 @@ def test_a_secret_file_never_reaches_the_server(nvim_factory: Callable[..., Nvim
 def test_a_server_that_goes_down_and_recovers_is_handled(
     nvim_factory: Callable[..., Nvim], server: FillServerThread
 ) -> None:
-    """Reported once, after Insert mode; a manual request tries at once."""
+    """The failure is reported once, after leaving insert mode; a manual request retries at once."""
     ghost = start(nvim_factory, "http://127.0.0.1:9")
     ghost.open("a.py")
     ghost.type("ix = ")
@@ -87,7 +90,7 @@ def test_a_server_that_goes_down_and_recovers_is_handled(
 def test_a_host_killed_during_a_request_is_restarted(
     nvim_factory: Callable[..., Nvim], server: FillServerThread
 ) -> None:
-    """Nothing is lost or blocked; the next request starts another one."""
+    """Nothing is lost or blocked; the next request starts another host."""
     ghost = start(nvim_factory, server.address)
     ghost.open("a.py")
     server.script.append("first")
@@ -109,7 +112,7 @@ def test_a_host_killed_during_a_request_is_restarted(
 
 
 def test_another_suggestion_is_requested(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
-    """From the server, if the user wants it."""
+    """It comes from the server, when the user asks for it."""
     server.script.extend(["one", "two", "three", "four"])
     ghost = start(nvim_factory, server.address)
     ghost.open("a.py")
@@ -122,7 +125,7 @@ def test_another_suggestion_is_requested(nvim_factory: Callable[..., Nvim], serv
 
 
 def test_names_of_an_unsaved_buffer_are_known(nvim_factory: Callable[..., Nvim], server: FillServerThread) -> None:
-    """The buffer's text counts, not the file's, also without a file."""
+    """The buffer's text counts, not the file's, even if there is no file."""
     server.script.extend([""] * 100)
     ghost = start(nvim_factory, server.address)
     ghost.open("store.py", "def open_store(path, *, is_new=False): ...")

@@ -1,6 +1,7 @@
 """A recorded session with tools, replayed through each adapter against its strict server.
 
-The session shipped with the package, in a window it outgrows; `tests/external` has one of 480,000 tokens.
+The session is shipped with the package and uses a window that it outgrows; `tests/external` has a session of 480,000
+tokens.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ QUESTION = RecordedTurn("One more question: where was the error?", (RecordedRepl
     ids=lambda voice: voice.adapter,
 )
 def test_a_session_is_edited_and_compacted_as_specified_and_the_meter_is_right(nvim_factory, tmp_path, voice):
-    """87 replies, 203 calls, compacted by each provider or by us; the host is killed during the session."""
+    """The session has 87 replies and 203 calls and is compacted by the provider or the plugin.
+
+    The host is killed during it.
+    """
     session = read_recording(DEMO)
     with Replay(nvim_factory, tmp_path, session, voice, window=WINDOW) as replay:
         replay.play(kill_host_at=10)

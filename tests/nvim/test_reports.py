@@ -32,7 +32,7 @@ def wait_title(chat: RealChat, start: str) -> None:
 
 
 def store_chat(root: Path, log: LogWriter, chat: str = "stored") -> None:
-    """Store a chat in the history that Neovim below `root` reads."""
+    """Store a chat in the history that a Neovim under `root` reads."""
     store = open_store(root / "data" / "nvim" / "codecompanion")
     store.append(chat, [event.payload for event in log.events]).result()
     store.close()
@@ -75,7 +75,7 @@ def test_cost_and_trace_are_typed_read_and_closed_and_survive_a_restart(nvim_fac
 
 
 def test_an_open_report_follows_the_chat_and_keeps_cursor_and_folds(nvim_factory, tmp_path):
-    """R-356: it refreshes on events; a closed section stays closed."""
+    """R-356: the report is refreshed on events; a closed section stays closed."""
     with ChatServerThread([reply("One.", usage=USAGE), reply("Two.", usage=USAGE)], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 50))
         chat.nvim.command("CodeCompanionCost")
@@ -101,7 +101,10 @@ def test_an_open_report_follows_the_chat_and_keeps_cursor_and_folds(nvim_factory
 
 
 def test_an_invalid_trace_is_reported_without_a_window(nvim_factory, tmp_path):
-    """R-357: out of range names the range; text that is not a number; no turn yet."""
+    """R-357: this covers turn numbers out of range, text that is not a number, and a chat without turns.
+
+    For numbers out of range, the report names the range.
+    """
     with ChatServerThread([reply("One.", usage=USAGE), failure(401, "wrong key")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 40))
         chat.send("/trace")
@@ -126,7 +129,7 @@ def test_an_invalid_trace_is_reported_without_a_window(nvim_factory, tmp_path):
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_stored_chat_is_reported_in_the_width_of_the_window(nvim_factory, tmp_path, columns):
-    """A stored chat, resumed after a restart of everything; a table row links to its turn."""
+    """The chat is resumed after a full restart; a table row links to its turn."""
     store_chat(tmp_path, worked_chat())
     with ChatServerThread([], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(columns, 40), opened=False)
@@ -182,7 +185,7 @@ def managed_chat() -> LogWriter:
 
 @pytest.mark.parametrize(("columns", "ambiwidth"), [(40, "single"), (100, "single"), (100, "double")])
 def test_the_chart_has_colours_in_any_window(nvim_factory, tmp_path, columns, ambiwidth):
-    """R-356: no line wraps; the marks have their groups; without reliable Braille it is ASCII."""
+    """R-356: no line wraps, the marks have their highlight groups, and without reliable Braille the chart is ASCII."""
     store_chat(tmp_path, managed_chat())
     with ChatServerThread([], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(columns, 50))
@@ -212,7 +215,7 @@ def test_the_chart_has_colours_in_any_window(nvim_factory, tmp_path, columns, am
 
 
 def test_only_an_entry_for_a_local_model_server_is_free(nvim_factory, tmp_path):
-    """R-359: any other loopback address may be a gateway to a paid provider; a budget names its uncounted calls."""
+    """R-359: any other loopback URL may be a gateway to a paid provider; a budget reports its uncounted calls."""
     for name in ("server", "gateway", "hidden"):
         (tmp_path / name).mkdir()
     with ChatServerThread([reply("One.", usage=USAGE)], key=KEY, models=("qwen3:14b",)) as server:

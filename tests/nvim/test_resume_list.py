@@ -23,7 +23,7 @@ def stored(chat: ChatDriver, number: int, *, here: bool = True, hours: float = 1
 
 
 def test_this_project_comes_first_with_age_messages_and_questions(chat: ChatDriver) -> None:
-    """Others are below a line, with their folder; <CR> opens the chat under the cursor."""
+    """Chats of other projects are below a line, with their folder; <CR> opens the chat under the cursor."""
     rows = [
         stored(chat, 1, here=False, hours=0, title="elsewhere"),
         stored(chat, 2, hours=3, messages=1, last_question="and why is that so?"),
@@ -68,7 +68,7 @@ def test_a_chat_is_renamed_and_deleted_from_the_list(chat: ChatDriver) -> None:
 
 
 def test_a_users_picker_gets_the_same_rows_and_a_manage_item(chat: ChatDriver) -> None:
-    """Plugins such as telescope replace vim.ui.select; renaming is one more item there."""
+    """Plugins such as telescope replace `vim.ui.select`; the manage item there allows renaming."""
     chat.answer("list_sessions", [stored(chat, 1), stored(chat, 2)])
     chat.nvim.lua(
         """_G.prompts = {}
@@ -91,7 +91,10 @@ def test_a_users_picker_gets_the_same_rows_and_a_manage_item(chat: ChatDriver) -
 
 
 def test_titles_are_completed_and_resume_a_chat(chat: ChatDriver) -> None:
-    """From the host's last answer, so that completion never waits; an id if two chats share a title."""
+    """Titles come from the host's last answer, so completion never waits.
+
+    If two chats share a title, their ids are completed.
+    """
     chat.answer(
         "list_sessions",
         [stored(chat, 1, title="Fix the parser"), stored(chat, 2, title="Fix it"), stored(chat, 3, title="Fix it")],
@@ -112,7 +115,7 @@ def test_titles_are_completed_and_resume_a_chat(chat: ChatDriver) -> None:
 
 
 def test_the_first_tab_starts_the_host_and_finds_the_titles(chat: ChatDriver) -> None:
-    """They are requested when a command line is started; without a host the first <Tab> starts it."""
+    """The titles are requested when a command line is opened; if no host is running, the first <Tab> starts it."""
     chat.answer("list_sessions", [stored(chat, 1, title="slow one")])
     completed = "return vim.fn.getcompletion('CodeCompanionChat Resume slo', 'cmdline')"
     chat.nvim.feed(":")
@@ -147,7 +150,7 @@ def test_the_list_fits_every_terminal(nvim_factory: Callable[..., Nvim], size: t
 
 
 def test_an_empty_open_chat_is_not_listed_and_the_current_one_is_marked(chat: ChatDriver) -> None:
-    """It has nothing to resume; a draft in another chat does."""
+    """An empty chat has nothing to resume, unless it has a draft."""
     rows = [
         stored(chat, 1, id=chat.id, title="", messages=0),
         stored(chat, 2, title="", messages=0),
@@ -194,7 +197,10 @@ def test_a_one_word_title_resumes_its_chat(chat: ChatDriver) -> None:
 
 
 def test_an_id_opens_only_an_existing_chat(chat: ChatDriver) -> None:
-    """The host looks up this chat: an old one is not in the list. A missing one used to open a dead chat."""
+    """The host looks up the chat by its id, because old chats are not in the list.
+
+    A missing id used to open a dead chat.
+    """
     chat.answer("list_sessions", [])
     chat.nvim.command("CodeCompanionChat Resume 0123456789abcdef")
     chat.nvim.wait_screen('No stored chat is called "0123456789abcdef"')
@@ -224,7 +230,7 @@ def test_missing_chats_are_named_above_the_list_and_restored_with_one_key(chat: 
 
 
 def test_the_line_about_missing_chats_disappears_once_they_are_restored(chat: ChatDriver) -> None:
-    """Also after another Neovim restored them: requesting the list reveals it."""
+    """This also applies after another Neovim restored them, when the list is next requested."""
     chat.open()
     told = "1 chat with 4 messages missing from the history (“a” of today). :CodeCompanion resume restores them."
     chat.push(events.Notice(chat=chat.id, level=events.Severity.WARN, text=told, until_restored=True))
@@ -246,7 +252,10 @@ def test_resuming_the_newest_chat_of_an_emptied_history_opens_the_list(chat: Cha
 
 
 def test_an_empty_chat_names_an_earlier_chat_of_the_folder(nvim_factory: Callable[..., Nvim]) -> None:
-    """It comes after the chat is open, and disappears with the first character; a chat open elsewhere is not named."""
+    """The hint appears after the chat is open and disappears with the first character.
+
+    A chat open elsewhere is not named.
+    """
     chat = make_chat(nvim_factory)
     chat.nvim.wait_for(lambda: chat.sent("list_sessions"), "the question")
     assert chat.sent("list_sessions")[0]["cwd"] == chat.nvim.lua("return vim.fn.getcwd()")
@@ -272,7 +281,7 @@ def test_an_empty_chat_names_an_earlier_chat_of_the_folder(nvim_factory: Callabl
 
 
 def test_drafts_are_marked_and_equal_titles_have_a_time(chat: ChatDriver) -> None:
-    """Of chats with the same title and age, only the time differs."""
+    """Among chats with the same title and age, only the time differs."""
     now = time.time() - 90
     rows = [
         stored(chat, 1, title="fix it", updated=now, draft=True),

@@ -1,4 +1,4 @@
-"""Changes of files are shown, listed and reverted, three-way against later changes."""
+"""File changes are shown, listed and reverted, with a three-way merge against later changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.providers.chat.answers import reply
 
 
 def go_to_change(user, name="insert_edit"):
-    """Put the cursor on the fold of a change, by its key."""
+    """Put the cursor on the fold of a change with `]e`."""
     user.nvim.command("tabfirst")
     user.nvim.feed("gg]e")
     assert name in user.nvim.lua("return vim.api.nvim_get_current_line()")
@@ -164,7 +164,7 @@ def test_a_turn_is_reverted_as_a_whole_and_listed_in_the_quickfix_list(desk):
 
 
 def test_a_turn_with_several_files_is_reviewed_hunk_by_hunk(desk):
-    """One line reports it; in the list hunks are marked, reverted at most once, and shown as a diff."""
+    """One line reports the turn; in the list, hunks are marked, reverted at most once, and shown as a diff."""
     both = reply(
         calls=[
             edit_call("b.txt", "one", "1", "c9"),
@@ -265,7 +265,10 @@ def test_nothing_is_reverted_during_a_turn(desk):
 
 
 def test_the_line_of_a_turn_follows_its_changes_and_is_redrawn_with_the_chat(desk):
-    """Live, after `:edit`, in a resumed chat; `gR` there reviews that turn, whatever came later."""
+    """The line is correct live, after `:edit` and in a resumed chat.
+
+    `gR` on it reviews that turn, whatever came later.
+    """
     both = reply(
         calls=[edit_call("b.txt", "one", "1", "c9"), edit_call("a.txt", "line 3\n", "row 3\n", "c1")],
     )

@@ -1,4 +1,4 @@
-"""A real host starts without the secrets of Neovim's environment and receives them otherwise."""
+"""A real host starts without the secrets of Neovim's environment and receives them through another channel."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def server() -> Any:
 
 
 def host_environment(chat: RealChat) -> str:
-    """Return the host's environment as shown by the system; only root may look."""
+    """Return the host's environment as the system shows it; only root has access."""
     pid = chat.host_pid()
     try:
         return Path(f"/proc/{pid}/environ").read_text(errors="replace").replace("\0", "\n")
@@ -66,7 +66,7 @@ def sent_keys(server: Any) -> list[str]:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems show no environment of processes")
 @pytest.mark.parametrize("binary", [find_nvim() or "nvim", *other_nvims()])
 def test_the_host_has_no_secret_in_its_environment_and_the_keys_work(nvim_factory, tmp_path, server, binary):
-    """Lesson 44: neither `/proc/<pid>/environ` nor a command shows one; a kept variable arrives."""
+    """Lesson 44: neither `/proc/<pid>/environ` nor a command shows a secret; variables that are kept are passed on."""
     env = {**SECRETS, "NEEDED_TOKEN": "kept-pencil-6", "HARMLESS": "stays"}
     key = env.pop("LOOP_KEY")
     chat = start_chat(
@@ -113,14 +113,14 @@ for name in ("environ", "mem"):
 
 
 def seen_of(pid: int, how: str) -> list[str]:
-    """Return, per private file of a process, whether another program of the user can open it."""
+    """Return, for each private file of a process, whether another program of the user can open it."""
     done = subprocess.run([sys.executable, "-c", _LOOK, how, str(pid)], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems offer nothing like it")
 def test_a_running_neovim_and_its_host_are_closed_to_other_programs(nvim_factory, tmp_path, server):
-    """The start protects both; for Neovim the kernel flag is checked, because root may read it."""
+    """Startup protects both; for Neovim the kernel flag is checked, because root may read its files."""
     chat = start_chat(nvim_factory, tmp_path, server, key="pencil-of-the-adapter-1", python=sys.executable)
     server.script[:] = [chat_answers.reply("here")]
     chat.say("are you there")
@@ -132,7 +132,7 @@ def test_a_running_neovim_and_its_host_are_closed_to_other_programs(nvim_factory
 
 
 def test_a_key_changed_in_the_running_neovim_applies_from_the_next_request(nvim_factory, tmp_path, server):
-    """And a removed one is reported, with a sentence that names the variable."""
+    """A removed key is reported in a sentence that names the variable."""
     chat = start_chat(nvim_factory, tmp_path, server, key="pencil-first-1")
     server.script[:] = [chat_answers.reply("one")]
     chat.say("first")
@@ -153,7 +153,7 @@ def test_a_key_changed_in_the_running_neovim_applies_from_the_next_request(nvim_
 
 
 def test_each_key_like_part_of_a_value_is_checked(nvim):
-    """A short `sk-…` before it does not make a key harmless."""
+    """A key counts as secret even if a short `sk-…` precedes it."""
     lua = """
       vim.env.DOUBLE = "sk-short and sk-ABCDEFGHIJKLMNOPQRSTUV"
       vim.env.SINGLE = "sk-short"

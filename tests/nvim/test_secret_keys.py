@@ -1,4 +1,4 @@
-"""A planted key is nowhere but on the wire (lesson 44): all three adapters, with any failure."""
+"""A planted key appears only on the wire (lesson 44): all three adapters, with every kind of failure."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from tests.summaries import nine_sections
 pytestmark = pytest.mark.slow("a long conversation with each kind of key, and every file is searched")
 
 KEY = "Qx7planted3f9c51d2e84b06Zt"
-"""Of no shape that is known to be a key's: only knowing it hides it."""
+"""Has no known key format, so only knowing the key can hide it."""
 NAME = "PLANTED_CREDENTIAL"
-"""The variable's name does not look like a key's either."""
+"""The name of the variable does not look like that of a key either."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One adapter: its answers, its server, and the source of its key in the configuration."""
+    """One adapter: its answers, its server, and where the configuration gets its key."""
 
     extends: str
     model: str
@@ -45,7 +45,7 @@ class Case:
     place: str
 
     def server(self) -> Any:
-        """Return its server."""
+        """Return the server for this adapter."""
         match self.extends:
             case "openai":
                 return ChatServerThread(key=KEY, models=(self.model,), echo_key=True)
@@ -72,7 +72,10 @@ def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_key_is_nowhere_but_on_the_wire(nvim_factory, tmp_path, key_file, name):
-    """Text, tools, refusals that echo it, retries, an interrupted stream, a compaction, a bug, a killed host."""
+    """This covers text, tools, refusals that echo the key, retries, and an interrupted stream.
+
+    It also covers a compaction, a bug and a killed host.
+    """
     case = CASES[name]
     with case.server() as server:
         chat = begin(nvim_factory, tmp_path, server, case, key_file)
@@ -91,7 +94,7 @@ def test_the_key_is_nowhere_but_on_the_wire(nvim_factory, tmp_path, key_file, na
 
 
 def begin(nvim_factory: Any, root: Path, server: Any, case: Case, key_file: Path) -> RealChat:
-    """Start a chat on the host with a bug, at the most verbose log level."""
+    """Start a chat with a host that has a bug, at the most verbose log level."""
     python = root / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).with_name("buggy_host.py")} "$@"\n')
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
@@ -144,7 +147,7 @@ def converse(chat: RealChat, server: Any, answers: Any) -> None:
 
 
 def compacted(chat: RealChat) -> bool:
-    """Return whether a compaction has ended, and fail if it failed."""
+    """Return whether a compaction has completed; fail if one has failed."""
     payloads = [event.payload for event in chat.log()]
     assert not any(isinstance(payload, CompactionFailed) for payload in payloads)
     return any(isinstance(payload, ViewChanged) and payload.kind == "compacted" for payload in payloads)
@@ -187,7 +190,7 @@ def everything_stored(chat: RealChat) -> str:
 
 
 def files_with_the_key(root: Path) -> list[Path]:
-    """Return the files that contain the key, also in base64: database and WAL, caches, logs, stderr."""
+    """Return the files that contain the key, including in base64: database and WAL, caches, logs, stderr."""
     forms = [KEY.encode(), *(base64.b64encode(b" " * shift + KEY.encode())[4:-4] for shift in range(3))]
     contents = dict(contents_below(root))
     assert any(path.name == "codecompanion.log" and content for path, content in contents.items())

@@ -1,4 +1,4 @@
-"""`opts.send_code = false`: typed text is sent, code is not, on any path."""
+"""`opts.send_code = false`: typed text is sent but code never is, in any way."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.providers.chat.server import ChatServer
 from tests.providers.chat.thread import ChatServerThread
 
 SECRET = "launch_code_7431"
-"""Stands in the file, in no name and in nothing that is typed."""
+"""Appears in the file, but in no name and in no typed text."""
 OFF = {"opts": {"send_code": False}}
 
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    """Return a provider."""
+    """Yield a fake provider."""
     with ChatServerThread([reply("Fine.")], key=KEY) as running:
         yield running
 
@@ -39,7 +39,7 @@ def sent(server: ChatServer) -> str:
 
 
 def test_typed_text_is_sent_without_code_and_tools_with_one_note(nvim_factory, tmp_path, server):
-    """`@path` stays text, nothing is gathered, no tool is offered."""
+    """`@path` stays text, no code is gathered, and no tool is offered."""
     chat = start(nvim_factory, tmp_path, server)
     chat.say("What does @a.lua in this project do?")
     assert "Code is not sent (opts.send_code is false)" in chat.text()
@@ -51,7 +51,7 @@ def test_typed_text_is_sent_without_code_and_tools_with_one_note(nvim_factory, t
 
 
 def test_a_call_of_a_tool_that_was_not_offered_returns_nothing(nvim_factory, tmp_path):
-    """A model may make one up."""
+    """A model may invent a tool name."""
     call = Call("read_file", json.dumps({"path": "a.lua"}), id="call_1")
     with ChatServerThread([reply("Look.", calls=[call]), reply("Fine.")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server)
@@ -61,7 +61,7 @@ def test_a_call_of_a_tool_that_was_not_offered_returns_nothing(nvim_factory, tmp
 
 @pytest.mark.parametrize("mention", ["#{buffer}", "#{buffer:a.lua}", "#{file:a.lua}", "#{diff}", "#{codebase}"])
 def test_editor_context_is_refused_and_the_message_stays(nvim_factory, tmp_path, server, mention):
-    """With the reason."""
+    """The refusal gives the reason."""
     chat = start(nvim_factory, tmp_path, server)
     text = f"Look at {mention}"
     chat.type(text)
@@ -83,7 +83,7 @@ def test_attachments_are_refused(nvim_factory, tmp_path, server, command):
 
 
 def test_selections_edits_prompts_and_commit_messages_are_refused(nvim_factory, tmp_path, server):
-    """Each in one line; no request is sent."""
+    """Each refusal is one line, and no request is sent."""
     chat = start(nvim_factory, tmp_path, server)
     nvim = chat.nvim
     nvim.command("edit a.lua")
@@ -126,7 +126,7 @@ def test_completion_at_the_cursor_is_off(nvim_factory, tmp_path, server):
 
 
 def test_a_function_decides_each_time_and_a_failing_one_forbids(nvim_factory, tmp_path, server):
-    """Yes for one folder, no for another."""
+    """The function may allow one folder and forbid another."""
     chat = start(nvim_factory, tmp_path, server, opened=False)
     nvim = chat.nvim
     nvim.lua(
@@ -149,7 +149,7 @@ def test_a_function_decides_each_time_and_a_failing_one_forbids(nvim_factory, tm
 
 
 def test_items_declared_free_of_code_are_sent(nvim_factory, tmp_path, server):
-    """`contains_code = false` of an item and of a command."""
+    """The option is `contains_code = false` of an item or a command."""
     no_code = {"opts": {"contains_code": False}}
     chat = {"editor_context": {"buffer": no_code}, "slash_commands": {"file": no_code}}
     made = start(nvim_factory, tmp_path, server, options={"interactions": {"chat": {"adapter": "loop", **chat}}})

@@ -1,4 +1,4 @@
-"""For any argument of `setup()`: no exception, no prompt, working defaults, and a host that answers."""
+"""For any argument of `setup()` there is no exception and no prompt, the defaults work, and the host answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codecompanion.wire.requests import Hello, OpenChat, Snapshot
 from harness import REPO, Nvim
 
 BATCH = 40
-"""How many tables are sent to Neovim in one call; a failure names its table, so shrinking is not necessary."""
+"""Number of tables sent to Neovim in one call; a failure names its table, so shrinking is not necessary."""
 BOUNDED = {"deadline": None, "suppress_health_check": list(HealthCheck), "phases": (Phase.explicit, Phase.generate)}
 
 _SCHEMA = """
@@ -120,7 +120,7 @@ def values(parts: list[str]) -> st.SearchStrategy[Any]:
 
 
 def placed(paths: list[list[str]], parts: list[str]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return tables with any value at one to three places of the schema."""
+    """Return tables that have arbitrary values at one to three paths of the schema."""
 
     def build(entries: list[tuple[list[str], Any]]) -> dict[str, Any]:
         table: dict[str, Any] = {}
@@ -184,7 +184,7 @@ def test_any_value_at_any_place_of_the_schema_is_accepted_or_reported(child: Nvi
 
 
 async def test_the_settings_for_any_table_start_a_host(child: Nvim, tmp_path: Any) -> None:
-    """The last step, with a real runtime: it answers and a chat opens."""
+    """As the last step, a real runtime answers and a chat opens."""
     odd_names = ["cycle", "mixed", "hole", "nan", "bytes", "thread", "null", "empty", "function"]
     tables: list[Any] = [
         {"interactions": {"chat": {"opts": {"policies": {"mine": {"\0": name}}}}}} for name in odd_names

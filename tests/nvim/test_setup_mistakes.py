@@ -1,4 +1,4 @@
-"""Mistakes in `setup()` as the user sees them: one short line, all of them in a float, a host that answers."""
+"""Mistakes in `setup()` as the user sees them: one short line, a float with all of them, and a host that answers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_single_long_mistake_is_shortened_to_a_line_that_fits(
 def test_an_unknown_adapter_is_reported_in_the_chat_before_anything_is_sent(
     nvim_factory: Callable[..., Nvim], tmp_path: Path
 ) -> None:
-    """With the closest name and the replacement; listed once among the problems."""
+    """The report names the closest adapter and the one used instead; it is listed once among the problems."""
     wrong = {"interactions": {"chat": {"adapter": "lopp"}}}
     nvim = nvim_factory(root=tmp_path, size=(120, 24), init=init_lua("http://127.0.0.1:1", wrong))
     chat = RealChat(nvim, tmp_path)
@@ -108,7 +108,7 @@ POLICIES = {
 def test_invalid_policies_leave_the_host_the_chats_and_other_policies_alone(
     nvim_factory: Callable[..., Nvim], tmp_path: Any
 ) -> None:
-    """K1; the host's findings are in `:CodeCompanion problems`, too."""
+    """K1: the host's findings are also in `:CodeCompanion problems`."""
     opts = {"policy": "mine", "policies": POLICIES}
     init = init_lua("http://127.0.0.1:9/v1", {"interactions": {"chat": {"opts": opts}}})
     nvim = nvim_factory(root=tmp_path, init=init, size=(150, 50))
@@ -164,7 +164,7 @@ def test_a_choice_invalid_for_one_adapter_applies_to_the_others(nvim_factory: Ca
 def test_the_hosts_findings_about_adapters_are_reported_before_a_chat(
     nvim_factory: Callable[..., Nvim], tmp_path: Any
 ) -> None:
-    """The host interprets an entry: `:CodeCompanion problems` and `:checkhealth` ask it, a chat shows it."""
+    """The host interprets an entry: `:CodeCompanion problems` and `:checkhealth` ask it, and a chat shows findings."""
     adapters = {"http": {"openai": {"opts": {"timeuot": 1}, "url": "localhost"}}}
     init = init_lua("http://127.0.0.1:9/v1", {"adapters": adapters, "displya": {}})
     nvim = nvim_factory(root=tmp_path, init=init, size=(150, 50))

@@ -22,7 +22,7 @@ Open = tuple[RealChat, ChatServerThread]
 
 @pytest.fixture
 def opened(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> Iterator[Open]:
-    """Return a chat and its server."""
+    """Yield a chat and its server."""
     with ChatServerThread(default=lambda received: reply("Fine."), key=KEY) as server:
         files = [("a.py", "class A:\n    def b(self):\n        pass\n")]
         yield start_chat(nvim_factory, tmp_path, server, files=files, size=(100, 40)), server
@@ -34,7 +34,7 @@ def attached(server: ChatServerThread) -> str:
 
 
 def test_a_page_is_read_from_the_cache_and_a_private_one_never(opened: Open) -> None:
-    """A message sent right after it waits for it; a refused address is back in the input."""
+    """A message sent right after `/fetch` waits for the page; a refused URL is back in the input."""
     chat, server = opened
     chat.send("/fetch http://127.0.0.1:1/")
     chat.nvim.wait_screen(r"127\.0\.0\.1 is not fetched: it is this machine itself \(127\.0\.0\.1\)\.")
@@ -92,7 +92,7 @@ def test_a_diff_is_attached_and_an_impossible_one_refused(opened: Open) -> None:
 
 
 def test_help_with_a_tag_is_attached_and_without_one_shown(opened: Open) -> None:
-    """The entry at the tag, not the file; an unknown tag is answered with the closest."""
+    """The entry at the tag is attached, not the file; for an unknown tag, the closest tag is suggested."""
     chat, server = opened
     chat.send("/help 'scrolloff'")
     chat.nvim.wait_screen("<help>:help 'scrolloff'</help>")
@@ -116,7 +116,7 @@ def test_help_with_a_tag_is_attached_and_without_one_shown(opened: Open) -> None
 
 
 def test_fetch_without_a_page_and_stop_without_a_fetch_are_refused(opened: Open) -> None:
-    """Before the host is asked."""
+    """They are refused before the host is asked."""
     chat, _ = opened
     chat.send("/fetch")
     chat.nvim.wait_screen("/fetch takes one address")

@@ -75,7 +75,7 @@ def test_a_narrow_window_still_shows_the_stopped_policy(nvim_factory: Factory, t
 
 
 def test_a_wrong_name_below_sessions_is_reported_with_its_full_path(nvim_factory: Factory, tmp_path: Path) -> None:
-    """And stops nothing: an unknown name is not a value of the policy."""
+    """It stops nothing, because an unknown name is not a value of the policy."""
     with ChatServerThread([reply("ok")], key=KEY) as server:
         chat = opened_with(nvim_factory, tmp_path, server, {"context_management": {"sessions": {"threshold": 0.5}}})
         chat.wait_ready()

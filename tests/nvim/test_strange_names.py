@@ -1,4 +1,4 @@
-"""File names and titles that Vim or the shell would interpret are only names."""
+"""File names and titles that Vim or the shell would interpret are treated as plain names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.providers.chat.answers import reply
 
 
 def test_a_file_name_is_never_run_or_expanded(desk):
-    """`:CodeCompanionRevert {path}`: backticks run a command in `expand()`, brackets match other files."""
+    """In `:CodeCompanionRevert {path}`, backticks would run a command in `expand()` and brackets match other files."""
     name = "`touch pwned`.txt"
     user = desk(tool("create_file", path=name, content="x\n"), reply("ok"))
     user.say()

@@ -41,7 +41,7 @@ def test_a_group_is_chosen_shown_removed_and_restored(nvim_factory: Factory, tmp
 
 
 def test_a_narrow_list_keeps_the_cost_of_tools(nvim_factory: Factory, tmp_path: Path) -> None:
-    """40 columns: names are shortened in the middle, figures are complete, and nothing is cut to a few letters."""
+    """In 40 columns, names are shortened in the middle, figures are complete, and nothing is cut to a few letters."""
     own = "look_up_in_the_reference_of_it = { description = 'Look it up.', callback = function() end }"
     with ChatServerThread([reply("ok")], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, tools(own), size=(40, 30))

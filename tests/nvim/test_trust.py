@@ -33,7 +33,10 @@ def page(chat: RealChat) -> None:
 
 
 def test_rules_wait_in_one_line_join_and_leave_a_running_chat(nvim_factory, tmp_path):
-    """The first request has no rules, the one after `T` has them, the one after `x` does not; no question was asked."""
+    """The first request has no rules, the one after `T` has them, and the one after `x` does not.
+
+    No question is asked.
+    """
     with ChatServerThread([reply("One."), reply("Two."), reply("Three.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES)
         chat.nvim.wait_screen(WAITS + r": AGENTS\.md, CLAUDE\.md · gtr to review")
@@ -87,7 +90,10 @@ def test_keys_typed_before_the_page_was_read_decide_nothing(nvim_factory, tmp_pa
 
 
 def test_one_file_is_trusted_as_displayed(nvim_factory, tmp_path):
-    """`t` on its line; a file that changes between page and key still waits; `K` shows the text."""
+    """`t` trusts the file on its line.
+
+    A file that changes between the display and the key press still waits, and `K` shows its text.
+    """
     with ChatServerThread([reply("One.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES, size=(100, 30))
         chat.nvim.wait_screen(WAITS)
@@ -109,7 +115,10 @@ def test_one_file_is_trusted_as_displayed(nvim_factory, tmp_path):
 
 
 def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_factory, tmp_path):
-    """The block names the folder once; the page says what trust changes, although the folder has no such files."""
+    """The block names the folder once.
+
+    The page explains the effect of trust, although the folder has no project files.
+    """
     script = [tool("read_file", path="a.py"), edit("one", "two", "a.py"), reply("Done.")]
     with ChatServerThread(script, key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\n")])
@@ -132,7 +141,7 @@ def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_facto
 
 
 def test_the_line_is_silenced_until_something_new_waits(nvim_factory, tmp_path):
-    """`n` silences the next chat, too; a new file shows the line again."""
+    """`n` also silences the next chat; a new file shows the line again."""
     with ChatServerThread([reply("One."), reply("Two.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES[:1])
         chat.nvim.wait_screen(WAITS)
@@ -151,7 +160,10 @@ def test_the_line_is_silenced_until_something_new_waits(nvim_factory, tmp_path):
 
 
 def test_files_and_folders_are_trusted_and_revoked_by_command(nvim_factory, tmp_path):
-    """`file`, `folder`, `revoke` with a path; an error names the valid arguments; `:checkhealth` reports the folder."""
+    """`file`, `folder` and `revoke` take a path.
+
+    An error names the valid arguments, and `:checkhealth` reports the folder.
+    """
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES)
         chat.nvim.wait_screen(WAITS)
@@ -169,7 +181,7 @@ def test_files_and_folders_are_trusted_and_revoked_by_command(nvim_factory, tmp_
 
 
 def test_a_folder_trusted_by_the_configuration_shows_no_line(nvim_factory, tmp_path):
-    """`trust.folders`: the first request already has the rules."""
+    """With `trust.folders`, the first request already has the rules."""
     with ChatServerThread([reply("One.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, files=FILES, trusted=True)
         chat.say("one")

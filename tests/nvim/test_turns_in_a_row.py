@@ -21,9 +21,9 @@ FILES = [("a.py", "print('a')\n")]
 def test_a_new_message_after_a_crash_is_accepted_by_a_strict_template(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, extends: str
 ) -> None:
-    """`kill -9` before the first word, a file and a mention on the way, an unanswered turn stopped: each is accepted.
+    """This covers `kill -9` before the first word, sending a file and a mention, and stopping an unanswered turn.
 
-    The second kind of adapter does not know this in advance: it is refused once, and never again.
+    The second kind of adapter does not know the requirement in advance: it is refused once and never again.
     """
     options = {"max_retries": 0, "alternate_roles": extends == "openai_compatible"}
     answers = [silence(), reply("It prints.", calls=[Call("read_file", '{"path": "a.py"}')]), silence(), reply("Yes.")]

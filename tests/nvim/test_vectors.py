@@ -1,4 +1,7 @@
-"""`context.embedding` in a real Neovim and host: vectors computed in the background, one-sentence errors (R-239)."""
+"""`context.embedding` in a real Neovim and host (R-239).
+
+Vectors are computed in the background, and errors are one sentence.
+"""
 
 from __future__ import annotations
 

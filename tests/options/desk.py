@@ -1,4 +1,4 @@
-"""Where scenes are played: Neovim reads a configuration, a host in this process or a chat buffer follows it."""
+"""Infrastructure for playing scenes: Neovim reads a configuration, used by a host in this process or a chat buffer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOAD = f"_G.options_test = dofile({lua_string(str(_GIVEN))})\n"
 
 
 class Given(NamedTuple):
-    """A configuration: a Lua table as text, and the option (`path` "" = none) that has another value in it."""
+    """A configuration: a Lua table as text, and the option (`path`; "" for none) that has a different value in it."""
 
     base: str = "{}"
     path: str = ""
@@ -31,11 +31,11 @@ class Given(NamedTuple):
 
 
 class WrongOption(AssertionError):
-    """The configuration check refuses the value of a row."""
+    """Raised when the configuration check refuses the value of a row."""
 
 
 class Desk:
-    """One Neovim that reads configurations, one with chat buffers, one provider; started when first used."""
+    """One Neovim that reads configurations, one with chat buffers, and one provider, each started on first use."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -49,30 +49,30 @@ class Desk:
 
     @cached_property
     def provider(self) -> Any:
-        """Return the loopback server of Chat Completions; a scene sets its script and clears its requests."""
+        """Return the loopback Chat Completions server; a scene sets its script and clears its requests."""
         with kept_for_the_run():
             return self._stack.enter_context(ChatServerThread(check=False, key=""))
 
     @cached_property
     def filler(self) -> Any:
-        """Return the loopback server that fills in code."""
+        """Return the loopback server for code completion."""
         with kept_for_the_run():
             return self._stack.enter_context(LoopbackThread(FillServer))
 
     @cached_property
     def embedder(self) -> Any:
-        """Return the loopback server of embeddings."""
+        """Return the loopback embedding server."""
         with kept_for_the_run():
             return self._stack.enter_context(EmbeddingServerThread("vllm"))
 
     @cached_property
     def reader(self) -> Nvim:
-        """Return the Neovim that turns configurations into greetings."""
+        """Return the Neovim that turns configurations into `hello` requests."""
         return self._nvim("reader", NO_PROVIDER)
 
     @cached_property
     def chats(self) -> ChatDriver:
-        """Return the driver of chat buffers whose host is the fake one."""
+        """Return the driver for chat buffers, whose host is fake."""
         chat = ChatDriver(self._nvim("chats", FAKE_HOST_INIT))
         chat.open()  # the first one loads modules and grammars, which takes until after its first drawing
         chat.reply("Hello `there`.\n")
@@ -81,11 +81,11 @@ class Desk:
 
     @cached_property
     def ghosts(self) -> Nvim:
-        """Return the Neovim with completion at the cursor, whose host is the fake one."""
+        """Return the Neovim with completion at the cursor, whose host is fake."""
         return self._nvim("ghosts", FAKE_HOST_INIT)
 
     def setup(self, nvim: Nvim, given: Given) -> None:
-        """Give the configuration to a Neovim.
+        """Pass the configuration to a Neovim.
 
         Raises:
             WrongOption: the value is not legal.
@@ -95,13 +95,13 @@ class Desk:
             raise WrongOption(f"{given}: {problems}")
 
     def greeting(self, given: Given) -> dict[str, Any]:
-        """Return the request `hello` as the editor makes it for this configuration."""
+        """Return the `hello` request that the editor sends with this configuration."""
         self.setup(self.reader, given)
         found: dict[str, Any] = msgspec.json.decode(self.reader.lua("return _G.options_test.greeting()"))
         return found
 
     def folder(self, name: str) -> Path:
-        """Return an empty folder, at the same place in every run of a scene."""
+        """Return an empty folder at a path that is the same in every run of a scene."""
         path, used = self.root / "scenes" / name, self.root / "used"
         used.mkdir(exist_ok=True)
         if path.exists():

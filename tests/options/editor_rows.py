@@ -1,4 +1,4 @@
-"""Rows of the editor: keys, windows, drawing, mentions."""
+"""Rows for options of the editor: keys, windows, drawing, mentions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.options import editor_scenes as editor
 from tests.options.row import Row
 
 BUFFER = "display = { chat = { window = { layout = 'buffer' } } }"
-"""The chat takes the whole screen."""
+"""Makes the chat fill the whole screen."""
 TELLING = f"{{ {BUFFER}, interactions = {{ chat = {{ keymaps = _G.options_test.telling_keys() }} }} }}"
 CHAT_KEYS = (
     "options completion send regenerate edit_message close stop clear codeblock yank_code next_chat previous_chat"
@@ -22,7 +22,7 @@ WITH_ARGUMENT = ("buffer", "diagnostics", "diff", "file", "terminal", "mine")
 
 
 def rows() -> Iterator[Row]:
-    """Yield them all."""
+    """Yield all rows of this module."""
     yield from _of_chat_keys()
     yield from _of_display()
     yield from _of_editor_context()

@@ -1,4 +1,4 @@
-"""Scenes of the editor alone: a chat buffer whose host is the fake one."""
+"""Scenes of the editor alone: a chat buffer with a fake host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.options.desk import Desk, Given
 
 @contextmanager
 def chat_of(desk: Desk, given: Given) -> Iterator[ChatDriver]:
-    """Open a chat in the only window; nothing of it is left afterwards."""
+    """Open a chat in the only window and remove it completely afterwards."""
     chat = desk.chats
     chat.nvim.lua("require('codecompanion.host').requests = {}")
     desk.setup(chat.nvim, given)
@@ -36,7 +36,7 @@ def pressed(desk: Desk, given: Given) -> Any:
 
 
 def keys_window(desk: Desk, given: Given) -> Any:
-    """Open the window of the keys."""
+    """Open the list of keys and return its lines."""
     with chat_of(desk, given) as chat:
         chat.nvim.feed("<Esc>g?")
         chat.nvim.settle()
@@ -47,7 +47,7 @@ def keys_window(desk: Desk, given: Given) -> Any:
 
 
 def drawn(desk: Desk, given: Given) -> Any:
-    """Open a chat beside a split, let a turn with reasoning, a tool call and a long reply arrive; say all screens."""
+    """Open a chat next to a split, with a turn that has reasoning, a tool call and a long reply; return all screens."""
     chat = desk.chats
     chat.nvim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, vim.fn['repeat']({ 'text' }, 6))")
     chat.nvim.command("silent! 5 | split")
@@ -83,7 +83,7 @@ def drawn(desk: Desk, given: Given) -> Any:
 
 
 def steady_numbers(text: str) -> str:
-    """Return the text without the numbers of buffers, which rise."""
+    """Return the text without buffer numbers, which keep increasing."""
     return re.sub(r"^ *\d+ |chat \d+|\[\d+\]|#\d+|c//[0-9a-f]+", "~", text, flags=re.MULTILINE)
 
 
@@ -99,7 +99,7 @@ def unseen(desk: Desk, given: Given) -> Any:
 
 
 def mentioned(desk: Desk, given: Given) -> Any:
-    """Mention each item of the editor, with and without an argument, and complete its name."""
+    """Mention each editor context item, with and without an argument, and complete its name."""
     with chat_of(desk, given) as chat:
         offered = chat.nvim.lua(MENTION_ALL)
         chat.nvim.lua(

@@ -1,4 +1,4 @@
-"""Rows of completion at the cursor, as far as the editor reads them."""
+"""Rows for options of completion at the cursor that the editor reads."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ON = f"""{{
   completion = {{ enabled = true, debounce = {PAUSE_MS}, adaptive = false }},
   python = {{ host_prog = '/bin/sh' }},
 }}"""
-"""Completion is on, and there is a Python."""
+"""Switches completion on and sets a Python program."""
 
 
 def rows() -> Iterator[Row]:
-    """Yield them all."""
+    """Yield all rows of this module."""
     for option, value in {
         "enabled": "false",
         "trigger": "'manual'",

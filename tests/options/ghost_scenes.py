@@ -1,4 +1,4 @@
-"""Scenes of completion at the cursor, in a Neovim whose host is the fake one."""
+"""Scenes of completion at the cursor, in a Neovim with a fake host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ghost import Ghost
 from tests.options.desk import Desk, Given
 
 PAUSE_MS = 100
-"""`completion.debounce` of these scenes."""
+"""Value of `completion.debounce` in these scenes."""
 SPY = """
 require("codecompanion.host").requests, _G.pauses = {}, {}
 local pace = require("codecompanion.inline.request_pace")
@@ -44,7 +44,7 @@ def suggested(desk: Desk, given: Given) -> Any:
 
 
 def _pause(ghost: Ghost) -> None:
-    """Wait longer than a pause, until its effects are complete."""
+    """Wait for longer than the debounce pause, until its effects are complete."""
     ghost.nvim.lua("_G.paused = false; vim.defer_fn(function() _G.paused = true end, ...)", 2 * PAUSE_MS)
     ghost.nvim.wait_lua("return _G.paused")
     ghost.nvim.settle()

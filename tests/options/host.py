@@ -1,4 +1,4 @@
-"""A host in this process for one scene: greeted as the editor greets it, with one chat and a scripted provider."""
+"""A host in this process for one scene: it receives the editor's `hello` and has one chat and a scripted provider."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOOP = """{
   interactions = { chat = { adapter = "loop" } },
   trust = { enabled = false },
 }"""
-"""The configuration that every scene with a host begins with."""
+"""Base configuration of every scene with a host."""
 _PROPER = Path(__file__).resolve().parents[1] / "mcp" / "proper.py"
 _TELLING = Path(__file__).with_name("telling_server.py")
 _VARIES = re.compile(
@@ -43,15 +43,15 @@ _VARIES = re.compile(
 
 
 class Host:
-    """A greeted host; `told` are its events."""
+    """A host that has received `hello`; `told` contains its events."""
 
     def __init__(self, desk: Desk, root: Path) -> None:
         self.desk, self.root, self.told = desk, root, list[Any]()
         self._asked = 0
         self.decide: Callable[[events.ApprovalRequested], str] = lambda _: "once"
-        """How the user answers questions; "" = not at all."""
+        """The user's decision on an approval request; "" means no answer."""
         self.answer: Callable[[events.Ask], Any] = lambda _: {"files": []}
-        """How the editor answers questions of tools."""
+        """The editor's answer to a request from a tool."""
         self.work = root / "work"
         self.work.mkdir(exist_ok=True)
         self.runtime = Runtime(self._emit)
@@ -60,7 +60,7 @@ class Host:
         self._tasks = set[asyncio.Task[Any]]()
 
     async def greet(self, given: Given, **hello: Any) -> None:
-        """Send `hello` with the editor's greeting for this configuration."""
+        """Send the editor's `hello` request for this configuration."""
         greeting = self.desk.greeting(Given(self._filled(given.base), given.path, self._filled(given.value)))
         for name in ("data_dir", "cache_dir", "state_dir", "config_dir"):
             greeting[name] = str(self.root / name)
@@ -69,7 +69,7 @@ class Host:
         await self.runtime.handle(msgspec.convert(greeting | hello, requests.Hello))
 
     def _filled(self, text: str) -> str:
-        """Put the provider's address and the user's configuration folder into a Lua text."""
+        """Insert the provider's URL and the user's configuration folder into a Lua text."""
         url = self.desk.provider.url.removesuffix("/v1")
         text = text.replace("FILL_URL", self.desk.filler.address) if "FILL_URL" in text else text
         text = text.replace("EMBED_URL", self.desk.embedder.url) if "EMBED_URL" in text else text
@@ -89,7 +89,7 @@ class Host:
         await self.until(lambda: self._over(), "the end of the turn")
 
     async def begin(self, text: str, **fields: Any) -> None:
-        """Send a message."""
+        """Send a message without waiting for the end of the turn."""
         self._submits += 1
         self.turns = len(self.of(events.TurnFinished))
         submit = requests.Submit(
@@ -103,7 +103,7 @@ class Host:
         await self.runtime.handle(submit)
 
     async def compact(self) -> None:
-        """Compact the chat by command, and wait until it is idle again."""
+        """Run the compact command and wait until the chat is idle again."""
         ends = (events.Compacted, events.CompactionFailed)
         await self.runtime.handle(requests.Compact(chat="chat"))
         await self.until(lambda: any(map(self.of, ends)), "the end of the compaction")
@@ -140,11 +140,11 @@ class Host:
         ]
 
     def headers(self, name: str) -> list[str]:
-        """Return this header of each request so far, "" where it is missing."""
+        """Return this header of each request so far, or "" where it is missing."""
         return [request.headers.get(name, "") for request in self.desk.provider.requests]
 
     def stored(self) -> list[str]:
-        """Return the names of the memories and checkpoints that the host has written."""
+        """Return the names of the memories and checkpoints written by the host."""
         files = (path.relative_to(self.root) for path in self.root.rglob("*") if path.is_file())
         told = (_PLACE_IN_LOG.sub(r"\1~", steady(str(path))) for path in files if _KEPT & set(path.parts))
         return sorted(set(told))
@@ -171,7 +171,7 @@ class Host:
 
 _KEPT = {"memories", "checkpoints"}
 _PLACE_IN_LOG = re.compile(r"(-(?:periodic|pre_compaction|completion)-)\d+")
-"""Of a checkpoint that is written in the background: how far the chat is by then."""
+"""Matches the position in the log in the name of a checkpoint written in the background, which differs between runs."""
 
 
 def steady(text: str) -> str:
@@ -190,7 +190,7 @@ def play(
     default: Callable[[Any], Answer | Any] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Any:
-    """Greet a new host, open a chat, act, and return what `act` returns; the provider answers from the script."""
+    """Start a new host, open a chat, run `act` and return its result; the provider answers from the script."""
     provider = desk.provider
     provider.script[:] = script
     provider._default = default or (lambda _: reply("ok"))

@@ -1,4 +1,4 @@
-"""Rows of the chat, its tools, its context and its models: options that the host reads."""
+"""Rows for options that the host reads: the chat, its tools, its context and its models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENTRY = """{
 
 
 def rows() -> Iterator[Row]:
-    """Yield them all."""
+    """Yield all rows of this module."""
     yield from _of_tools()
     yield from _of_own_tools()
     yield from _of_chats()

@@ -1,4 +1,4 @@
-"""Scenes of a chat with the real host: requests, questions, notices and files under a configuration."""
+"""Scenes of a chat with the real host: its requests, questions, notices and files with a given configuration."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ CALLS = {
 
 
 def tool(name: str, **arguments: Any) -> Callable[[Desk, Given], Any]:
-    """Return the scene in which the model calls a tool once, as `CALLS` has it or with these arguments."""
+    """Return the scene in which the model calls a tool once, with these arguments or those in `CALLS`."""
     return _tool(name, json.dumps(arguments or CALLS.get(name, {})))
 
 
@@ -165,7 +165,7 @@ def long(desk: Desk, given: Given, prepare: Callable[[Host], None] = workspace) 
 
 
 def long_with_own_policy(desk: Desk, given: Given) -> Any:
-    """Read as `long`; the policy `uses_mine` is a file of the user."""
+    """Play `long` with the policy `uses_mine`, which comes from a file of the user."""
 
     def prepare(host: Host) -> None:
         workspace(host)
@@ -177,7 +177,7 @@ def long_with_own_policy(desk: Desk, given: Given) -> Any:
 
 
 def reads(received: Any) -> Any:
-    """Answer like a model that reads a large file on request, and summarises otherwise."""
+    """Answer like a model that reads a large file on request and otherwise writes a summary."""
     body = received.json
     if body["model"] == "bad-model":
         return reply("No.", finish="content_filter")
@@ -190,7 +190,7 @@ def reads(received: Any) -> Any:
 
 
 def summarised(desk: Desk, given: Given) -> Any:
-    """Read, compact by command, continue; then begin a second chat in the project."""
+    """Read files, compact by command and continue; then begin a second chat in the project."""
 
     async def act(host: Host) -> Any:
         for turn in range(3):
@@ -221,7 +221,7 @@ def talk_priced(desk: Desk, given: Given) -> Any:
 
 
 def logged(desk: Desk, given: Given) -> Any:
-    """Talk, and count the kinds of lines in the log."""
+    """Talk, and count each kind of line in the log."""
 
     async def act(host: Host) -> Any:
         await host.say("Hello")
@@ -242,7 +242,7 @@ def cut_off(desk: Desk, given: Given) -> Any:
 
 
 def attached(desk: Desk, given: Given) -> Any:
-    """Attach a file, change it after a message, send another one."""
+    """Attach a file, change it after a message, and send another message."""
 
     async def act(host: Host) -> Any:
         await host.runtime.handle(requests.Attach(chat="chat", kind="file", path=str(host.work / "app.py")))
@@ -268,7 +268,7 @@ def group(desk: Desk, given: Given) -> Any:
 
 
 def summarised_slowly(desk: Desk, given: Given) -> Any:
-    """Compact by a model that is silent for longer than a second."""
+    """Compact with a model that stays silent for more than a second."""
 
     def slow(received: Any) -> Any:
         body = received.json
@@ -284,7 +284,7 @@ def summarised_slowly(desk: Desk, given: Given) -> Any:
 
 
 def ruled(desk: Desk, given: Given) -> Any:
-    """Say hello in a project with rules, and list the groups."""
+    """Say hello in a project with rules, and list the rule groups."""
 
     async def act(host: Host) -> Any:
         await host.say("Hello")
@@ -305,7 +305,7 @@ def asked_once(desk: Desk, given: Given) -> Any:
 
 
 def completed(desk: Desk, given: Given, text: str | Answer = "one()\n  two()\n  three()\n") -> Any:
-    """Ask for code at the cursor."""
+    """Request code at the cursor."""
 
     async def act(host: Host) -> Any:
         host.desk.filler.script[:] = [text]
@@ -332,13 +332,13 @@ def completed(desk: Desk, given: Given, text: str | Answer = "one()\n  two()\n  
 
 
 def completed_slowly(desk: Desk, given: Given) -> Any:
-    """Ask for code at the cursor; the server takes 0.3 s."""
+    """Request code at the cursor from a server that takes 0.3 s."""
     answer = json_answer({"model": "qwen2.5-coder", "response": "one()", "done": True, "done_reason": "stop"})
     return completed(desk, given, replace(answer, parts=(0.3, *answer.parts)))
 
 
 def gathered(desk: Desk, given: Given) -> Any:
-    """Ask about the code of the project, twice, the second time with a file named."""
+    """Ask twice about the code of the project, the second time naming a file, then ask something unrelated."""
 
     async def act(host: Host) -> Any:
         await host.say("#{codebase} Which function validates the trigger for the team standup?")

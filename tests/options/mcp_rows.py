@@ -1,4 +1,4 @@
-"""Rows of MCP servers."""
+"""Rows for options of MCP servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.options.row import Row, loop
 
 
 def rows() -> Iterator[Row]:
-    """Yield those that the scene `served` does not show."""
+    """Yield the rows for options that the scene `served` does not show."""
 
     def around(more: str, of_all: str = "") -> str:
         return loop(f"mcp = {{ servers = {{ mine = {{ {more} }} }}, {of_all} }}")

@@ -1,4 +1,4 @@
-"""Scenes of MCP servers: one that reports where it runs, files that name servers, an address."""
+"""Scenes of MCP servers: a server that reports its folder, files that list servers, and a server with a URL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def told(desk: Desk, given: Given) -> Any:
 
 
 def listed(desk: Desk, given: Given) -> Any:
-    """List the servers where a project and Claude Desktop name some."""
+    """List the MCP servers if a project and Claude Desktop configure some."""
 
     def prepare(host: Host) -> None:
         (host.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"ours": SERVER}}))
@@ -51,7 +51,7 @@ def listed(desk: Desk, given: Given) -> Any:
 
 
 def reached(desk: Desk, given: Given) -> Any:
-    """Talk to a server with an address; return the requests that arrive there."""
+    """Talk to a server with a URL; return the requests that it receives."""
 
     async def act(host: Host) -> Any:
         await host.say("Hello")

@@ -1,4 +1,4 @@
-"""Scenes of the search by meaning: a project whose code gets vectors, then a question about it."""
+"""Scenes of semantic search: a project whose code gets vectors, then a question about it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ UTILITY = {
     "question_type": '{"isDebugging": false}',
     "search_terms": "bucket, brush",
 }
-"""The utility model's answers by prompt; only its search terms find `paint.py`."""
+"""Answers of the utility model by prompt; only its search terms find `paint.py`."""
 OLD_S = 40 * 86_400
 UTILITY_S = 0.02
 
 
 def found_by_meaning(desk: Desk, given: Given) -> Any:
-    """Ask about the code before it has vectors and afterwards, when two files have been in the index for 40 days."""
+    """Ask about the code before it has vectors, and again afterwards, when two files have been indexed for 40 days."""
 
     def prepare(host: Host) -> None:
         (host.root / "home").mkdir()

@@ -1,4 +1,4 @@
-"""Rows of the editor without a chat buffer."""
+"""Rows for options of the editor that need no chat buffer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROMPT = "{ name = 'Mine', description = 'Asks', prompts = { { role = 'user', co
 
 
 def rows() -> Iterator[Row]:
-    """Yield them all."""
+    """Yield all rows of this module."""
     for name in ("cmd", "commit"):
         yield Row(f"interactions.{name}.adapter", "'anthropic'", plain.asked, f"{{ {OPENAI} }}")
         yield Row(f"interactions.{name}.timeout", "1000", plain.late, f"{{ {OPENAI} }}")

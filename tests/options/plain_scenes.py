@@ -1,4 +1,4 @@
-"""Scenes of the editor without a chat buffer: questions without a window, prompts, own tools, the start of the host."""
+"""Scenes of the editor without a chat buffer: headless requests, prompts, own tools, the start of the host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness import REPO
 from tests.options.desk import Desk, Given
 
 LATE_MS = 1200
-"""Longer than the least time limit of a question."""
+"""Longer than the shortest time limit of a request."""
 STAGED = {"diff": "+two", "stat": "a.txt | 1 +", "subjects": "fix: no crash", "secret": [], "files": []}
 ASK_ALL = """
 vim.api.nvim_buf_set_lines(0, 0, -1, true, { "one", "two" })
@@ -22,7 +22,7 @@ require("codecompanion.edit_in_place").start("swap the lines", { 1, 2 })
 
 
 def asked(desk: Desk, given: Given, *, late: bool = False) -> Any:
-    """Ask for a command line, a commit message and an edit in place; `late`: no answer arrives in time."""
+    """Request a command line, a commit message and an edit in place; with `late`, no answer arrives in time."""
     chat = desk.chats
     desk.setup(chat.nvim, given)
     chat.nvim.lua("_G.options_test.pressed, _G.say_line = {}, require('codecompanion.say').line")
@@ -47,7 +47,7 @@ def asked(desk: Desk, given: Given, *, late: bool = False) -> Any:
 
 
 def late(desk: Desk, given: Given) -> Any:
-    """Ask, and wait longer than the least time limit."""
+    """Send the requests, and wait longer than the shortest time limit."""
     return asked(desk, given, late=True)
 
 
@@ -124,7 +124,7 @@ return made.name
 
 
 def chosen(desk: Desk, given: Given) -> Any:
-    """Choose the adapter of new chats where two have a key."""
+    """Choose the adapter of new chats when two adapters have a key."""
     nvim = desk.chats.nvim
     desk.setup(nvim, given)
     return nvim.lua(CHOOSE)

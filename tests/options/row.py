@@ -22,15 +22,15 @@ class Row(NamedTuple):
 
 
 def loop(more: str) -> str:
-    """Return the configuration of scenes with a host, with these fields of a Lua table laid over it."""
+    """Return the base configuration of scenes with a host, overlaid with these fields of a Lua table."""
     return f"vim.tbl_deep_extend('force', {LOOP}, {{ {more} }})"
 
 
 def in_chat(more: str) -> str:
-    """Return the configuration with these fields of `interactions.chat.opts`."""
+    """Return the base configuration with these fields of `interactions.chat.opts`."""
     return loop(f"interactions = {{ chat = {{ opts = {{ {more} }} }} }}")
 
 
 def in_tools(more: str) -> str:
-    """Return the configuration with these fields of `interactions.chat.tools`."""
+    """Return the base configuration with these fields of `interactions.chat.tools`."""
     return loop(f"interactions = {{ chat = {{ tools = {{ {more} }} }} }}")

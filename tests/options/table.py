@@ -1,7 +1,7 @@
 """All rows: every option has one.
 
-A row names the option by its path in the schema with `mine` for a free name: `rules.mine.files` is the row of
-`rules.<group>.files`.
+A row names the option by its path in the schema, with `mine` in place of a user-defined name: `rules.mine.files` is the
+row of `rules.<group>.files`.
 """
 
 from __future__ import annotations

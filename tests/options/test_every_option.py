@@ -1,8 +1,8 @@
-"""No option without effect: each has a scene in which another legal value is seen.
+"""Every option has an effect: each has a scene in which another legal value makes a visible difference.
 
-A scene is a function of the configuration that returns what can be observed: bytes of requests, texts on the screen,
-files. `OPTIONS=twice` plays it twice with the configuration around an option, to know that only the option makes a
-difference; `make ci` once.
+A scene is a function of the configuration that returns its observable results: request bytes, text on the screen,
+files. `OPTIONS=twice` plays each scene twice with the base configuration, to ensure that only the option makes a
+difference; `make ci` plays it once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TWICE = os.environ.get("OPTIONS") == "twice"
 
 @cache
 def schema() -> dict[str, Option]:
-    """Return the options that have a value, by path; a free name is `mine`."""
+    """Return the options that have a value, by path; a user-defined name is replaced by `mine`."""
     found = walk(read_schema().schema)
     return {re.sub(r"<\w+>", "mine", path): option for path, option in found if not option.children}
 
@@ -38,14 +38,17 @@ def test_every_option_has_a_row() -> None:
 
 
 def _param(row: Row) -> Any:
-    """Return a row; of those that need vectors of a whole project `make ci` plays two."""
+    """Return the pytest parameter of a row.
+
+    `make ci` plays only two of the rows that need vectors of a whole project.
+    """
     is_long = row.scene is found_by_meaning and not row.path.endswith((".model", ".vector_weight"))
     return pytest.param(row, marks=pytest.mark.thorough("makes vectors of a project") if is_long else ())
 
 
 @pytest.fixture(scope="session")
 def seen() -> dict[tuple[Scene, str], Any]:
-    """Return what scenes gave without a row's own value, by scene and configuration."""
+    """Return the cached results of scenes with their base configuration, by scene and configuration."""
     return {}
 
 

@@ -1,1 +1,1 @@
-"""The official SDKs as judges of our decoders: both must read a reply the same way."""
+"""The official SDKs as references for our decoders: both must read a reply in the same way."""

@@ -1,7 +1,7 @@
 """Chat Completions as real endpoints send it: streams that differ from OpenAI's, with the content of each.
 
-Each was seen in recorded traffic or reported of a server that people use; here they are written down in the smallest
-form. `python -m tests.oracle.dialects` prints which of them the installed official SDK reads.
+Each was seen in recorded traffic or reported for a widely used server, and is written down here in its smallest form.
+`python -m tests.oracle.dialects` prints which of them the installed official SDK can read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def chunk(delta: Any = None, finish: Any = None, *, choice: Any = None, **more: 
 
 
 def call(arguments: Any, **fields: Any) -> dict[str, Any]:
-    """Return a delta with one piece of a tool call; fields that are None are left out."""
+    """Return a delta with one fragment of a tool call; fields that are None are omitted."""
     given = {"index": 0, "id": "call_1", "type": "function", **fields}
     function = {"name": given.pop("name", "weather"), "arguments": arguments}
     kept = {name: value for name, value in given.items() if value is not None}

@@ -1,6 +1,6 @@
-"""The content of a reply, as read by the official SDK of its wire format and by our decoder, in one normal form.
+"""The content of a reply, as read by the official SDK of its wire format and by our decoder, in a common form.
 
-The SDK gets the bytes as it would get them from a server, through its own client and its own accumulator of streams.
+The SDK gets the bytes as it would get them from a server, through its own client and its own stream accumulator.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STOPS = {
 
 @dataclass(frozen=True)
 class Reply:
-    """A recorded reply. `sent`: its bytes as they were sent, where the recording differs (b"" = it does not)."""
+    """A recorded reply. `sent`: the bytes as they were sent, if the recording differs (otherwise b"")."""
 
     name: str
     family: Family
@@ -60,7 +60,7 @@ class Reading:
 
 
 def read_with_sdk(reply: Reply) -> Reading:
-    """Return the official SDK's reading; its exceptions are passed on."""
+    """Return the reading of the official SDK; its exceptions are passed on."""
     kind = "text/event-stream" if reply.streams else "application/json"
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -71,7 +71,7 @@ def read_with_sdk(reply: Reply) -> Reading:
 
 
 def read_with_ours(reply: Reply) -> Reading:
-    """Return our decoder's reading; raises the error that the user would see."""
+    """Return the reading of our decoder; raise the error that the user would see."""
     decoder = _decoder(reply.family)
     if reply.streams:
         events: list[StreamEvent] = [*decoder.feed(reply.body)]
@@ -171,5 +171,5 @@ def _reading(text: str, calls: list[tuple[str, str]], stop: str | None, usage: A
 
 
 def _arguments(text: str) -> str:
-    """Return arguments in one spelling of their JSON."""
+    """Return the arguments with their JSON in canonical form."""
     return json.dumps(json.loads(text or "{}"), sort_keys=True)

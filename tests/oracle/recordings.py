@@ -31,7 +31,7 @@ _FILES: dict[str, Family] = {"anthropic": "messages", "openai_responses": "respo
 
 
 def of_providers() -> list[Reply]:
-    """Return the recorded replies of providers; [] where the recordings are not."""
+    """Return the recorded replies of providers, or [] if the recordings are missing."""
     if not WIRE.is_dir():
         return []
     found = []
@@ -53,12 +53,12 @@ def of_providers() -> list[Reply]:
 
 
 def with_blank_lines(body: bytes) -> bytes:
-    """Return a stream whose recorder left out the blank lines, as it was sent."""
+    """Return a stream as it was sent, with the blank lines that its recorder left out."""
     return re.sub(rb"(?m)^(data:.*)\n(?!\n)", rb"\1\n\n", body)
 
 
 def _is_reply(family: str, body: str) -> bool:
-    """Return whether a body is a reply: not a count, a compaction or a stored object of another kind."""
+    """Return whether a body is a reply, and not a count, a compaction or a different kind of stored object."""
     try:
         read = json.loads(body)
     except ValueError:
@@ -68,7 +68,7 @@ def _is_reply(family: str, body: str) -> bool:
 
 
 async def of_our_fakes(family: Family, name: str, *, streams: bool = True) -> Reply:
-    """Return the bytes of one reply of a fake provider to a request that we rendered."""
+    """Return the reply of a fake provider to a request rendered by our adapter."""
     server = WIRES[family].serve(lambda body: SAID[name], 0)
     async with server:
         settings: AdapterSettings = adapter_settings(WIRES[family], server.url)

@@ -1,4 +1,4 @@
-"""Every recorded reply, read by the official SDK and by us: the same text, calls, stop reason and usage."""
+"""Every recorded reply, read by the official SDK and our decoder: text, calls, stop reason and usage agree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHER_USAGE = {
 
 
 def ours(reply: Reply) -> Reading | None:
-    """Return our reading, None if it is not a whole reply."""
+    """Return our reading, or None if it is not a complete reply."""
     try:
         return read_with_ours(reply)
     except AdapterError:
@@ -32,7 +32,7 @@ def ours(reply: Reply) -> Reading | None:
 
 
 def sdks(reply: Reply) -> Reading | None:
-    """Return the SDK's reading, None if it raises."""
+    """Return the SDK's reading, or None if it raises an error."""
     try:
         return read_with_sdk(reply)
     except Exception:  # an oracle may fail in any way
@@ -42,7 +42,7 @@ def sdks(reply: Reply) -> Reading | None:
 @pytest.mark.parametrize("name", SAID)
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_the_sdk_reads_in_our_fakes_what_we_read(family: Family, name: str) -> None:
-    """On every machine: the fakes speak the wire format, and so does our decoder."""
+    """The fakes and our decoder use the wire format correctly; this is checked on every machine."""
     reply = await of_our_fakes(family, name)
     assert read_with_sdk(reply) == read_with_ours(reply)
 
@@ -50,7 +50,7 @@ async def test_the_sdk_reads_in_our_fakes_what_we_read(family: Family, name: str
 @pytest.mark.skipif(not WIRE.is_dir(), reason=f"the recorded traffic in {WIRE} is not on this machine")
 @pytest.mark.parametrize("reply", PROVIDERS, ids=lambda reply: f"{reply.family}-{reply.name}")
 def test_the_sdk_reads_in_a_recording_what_we_read(reply: Reply) -> None:
-    """A recording that one of them does not read whole, the other does not read whole either."""
+    """A recording that one of them cannot read completely cannot be read completely by the other either."""
     theirs, mine = sdks(reply), ours(reply)
     if reply.name in OTHER_USAGE:
         assert theirs is not None
@@ -63,7 +63,7 @@ def test_the_sdk_reads_in_a_recording_what_we_read(reply: Reply) -> None:
 
 @pytest.mark.skipif(not WIRE.is_dir(), reason=f"the recorded traffic in {WIRE} is not on this machine")
 def test_the_recordings_are_really_read() -> None:
-    """Most are whole replies of all three formats; a filter that finds nothing would make the tests above empty."""
+    """Most are complete replies, in all three formats; a filter that finds nothing would make the tests above empty."""
     whole = [reply for reply in PROVIDERS if sdks(reply) is not None]
     assert len(whole) > 200
     assert {(reply.family, reply.streams) for reply in whole} == {(f, s) for f in FAMILIES for s in (True, False)}
@@ -71,13 +71,13 @@ def test_the_recordings_are_really_read() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_every_dialect_is_read_by_us(dialect: Dialect) -> None:
-    """Its content is written down beside it, because no SDK reads all of them."""
+    """Its content is written next to it, because no SDK reads all of them."""
     assert is_read(dialect, by_sdk=False)
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 def test_the_sdk_reads_only_some_dialects() -> None:
-    """Why the SDK is not the transport of everybody (architecture.md); its own dialect it reads."""
+    """This is why the SDK is not the default transport (architecture.md); it reads its own dialect."""
     read = {dialect.name for dialect in DIALECTS if is_read(dialect, by_sdk=True)}
     assert "OpenAI's own" in read
     assert len(read) < len(DIALECTS)

@@ -1,11 +1,11 @@
-"""npm `@copilotkit/aimock`: a fake of Chat Completions, Responses and Messages that was not written by us.
+"""npm `@copilotkit/aimock`: an independent fake of Chat Completions, Responses and Messages.
 
-One pool of fixtures answers all three (the first whose `match` fits, its `userMessage` being a part of the newest user
-message), so one test runs over three wire formats. Set and read over its control API (`/__aimock/…`). Format: its
-package's README and `skills/write-fixtures/SKILL.md`. `--strict`: a request no fixture fits is a 503, and a tool turn
-without its thinking block is a 400.
+One set of fixtures answers all three formats (the first fixture whose `match` fits, with `userMessage` as a substring
+of the newest user message), so one test covers three wire formats. Fixtures are set and read through the control API
+(`/__aimock/…`). Their format is in the package's README and `skills/write-fixtures/SKILL.md`. With `--strict`, a
+request without a matching fixture is a 503, and a tool turn without its thinking block is a 400.
 
-How its bytes differ from real ones (1.43.0, compared event by event with the traffic our adapter tests replay):
+Differences from real providers (1.43.0, compared event by event with the traffic that our adapter tests replay):
 
 - All: usage is 0 (Chat: a quarter of the characters) unless a fixture names it, without cache and reasoning figures. No
   endpoint counts tokens, nothing compacts (`context_management`, `compaction` are ignored). A wrong key is refused as
@@ -35,7 +35,7 @@ class AiMock:
     """The running server; `url` without `/v1`."""
 
     def __init__(self, program: Path, folder: Path, key: str) -> None:
-        """Start it. `folder` gets its log; requests must carry `key`."""
+        """Start the server. Its log is written to `folder`; requests must carry `key`."""
         self.key, self.url = key, ""
         fixtures = folder / "fixtures.json"
         fixtures.write_text(json.dumps(_NEVER), encoding="utf-8")
@@ -57,16 +57,16 @@ class AiMock:
         call(f"{self.url}/__aimock/reset", key=self.key, body={})
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return the requests it got, as it understood them: in the shape of Chat Completions, whatever came in.
+        """Return the received requests as the server understood them, always in the shape of Chat Completions.
 
-        Bodies over 64 KB are replaced by a note; `Tap` has them whole.
+        Bodies over 64 KB are replaced by a note; `Tap` has the complete bodies.
         """
         entries = call(f"{self.url}/__aimock/journal", key=self.key)
         return [entry["body"] for entry in entries]
 
 
 def usage(prompt: int, output: int) -> dict[str, int]:
-    """Return a usage for all wire formats."""
+    """Return token usage for all wire formats."""
     return {"input_tokens": prompt, "output_tokens": output, "prompt_tokens": prompt, "completion_tokens": output}
 
 

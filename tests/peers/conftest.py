@@ -1,7 +1,7 @@
 """Fixtures: aimock and LiteLLM's proxy, once per test process, and chats of the real plugin that use them.
 
-`make test-peers` installs both and runs these tests (PEERS=required: a missing one is a failure). In `make test` they
-run where both are installed already, and are skipped with a sentence elsewhere.
+`make test-peers` installs both and runs these tests (PEERS=required: a missing peer is a failure). In `make test` they
+run if both are already installed, and are otherwise skipped with an explanation.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def litellm_process(tmp_path_factory: pytest.TempPathFactory, aimock_process: Ai
 
 @pytest.fixture
 def aimock(aimock_process: AiMock) -> AiMock:
-    """Return aimock without fixtures and memories."""
+    """Return aimock without fixtures or recorded requests."""
     aimock_process.forget()
     return aimock_process
 
@@ -92,25 +92,25 @@ def nvim_factory(tmp_path: Path) -> Iterator[Callable[..., Nvim]]:
 
 @pytest.fixture(params=WIRES, ids=lambda wire: wire.adapter)
 def wire(request: pytest.FixtureRequest) -> Wire:
-    """Return every wire format."""
+    """Return each of the wire formats."""
     return request.param
 
 
 @pytest.fixture
 def direct(aimock: AiMock, wire: Wire) -> Endpoint:
-    """Return every wire format, spoken to aimock."""
+    """Return an aimock endpoint for each wire format."""
     return Endpoint(aimock.url, wire, "test-model")
 
 
 @pytest.fixture
 def gateway(litellm: LiteLLMProxy, wire: Wire) -> Endpoint:
-    """Return every wire format, spoken to LiteLLM in front of aimock."""
+    """Return an endpoint of LiteLLM in front of aimock for each wire format."""
     return Endpoint(litellm.url, wire, wire.gateway_model)
 
 
 @pytest.fixture(params=["aimock", "litellm"])
 def endpoint(request: pytest.FixtureRequest, wire: Wire) -> Endpoint:
-    """Return every wire format, spoken to aimock and to LiteLLM in front of it."""
+    """Return endpoints of aimock, and of LiteLLM in front of it, for each wire format."""
     server: AiMock | LiteLLMProxy = request.getfixturevalue(request.param)
     model = wire.gateway_model if isinstance(server, LiteLLMProxy) else "test-model"
     return Endpoint(server.url, wire, model)

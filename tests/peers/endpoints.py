@@ -27,7 +27,7 @@ WIRES = (CHAT, RESPONSES, MESSAGES)
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An address with a wire format."""
+    """A URL with a wire format."""
 
     url: str
     wire: Wire
@@ -41,7 +41,7 @@ class Endpoint:
         adapter: dict[str, Any] | None = None,
         **more: Any,
     ) -> RealChat:
-        """Start a Neovim whose chat talks to this endpoint; `adapter` is laid over its entry."""
+        """Start a Neovim whose chat uses this endpoint; `adapter` overrides fields of its entry."""
         entry = {"extends": self.wire.adapter, "schema": {"model": {"default": self.model}}} | (adapter or {})
         options = {"adapters": {"http": {"loop": entry}}} | more.pop("options", {})
         return start_chat(nvim_factory, root, self, options=options, **more)

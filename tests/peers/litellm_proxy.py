@@ -2,10 +2,10 @@
 
 It speaks all three wire formats to us and Chat Completions (Responses for `/v1/responses`) to aimock. For `messages` it
 performs Anthropic's `compact_20260112` itself: a request over the trigger is summarised by the model `summariser`, the
-stream begins with a `compaction` block, `usage.iterations` reports both passes, and a block sent back replaces the text
-before it by a sentence in the system prompt.
+stream begins with a `compaction` block, `usage.iterations` reports both passes, and a block that is sent back replaces
+the text before it with a sentence in the system prompt.
 
-How it differs from the real providers (1.106.0, seen on the wire and in its `context_management/editors/compact.py`):
+Differences from the real providers (1.106.0, seen on the wire and in its `context_management/editors/compact.py`):
 
 - The compaction block has neither `encrypted_content` nor `signature`; it begins with `content: ""`, not null. Whether
   the summary was put into `<summary>` tags decides if there is a block at all.
@@ -36,7 +36,10 @@ class LiteLLMProxy:
     """The running gateway; `url` without `/v1`. Its models: `chat` (and Responses), `messages`, `summariser`."""
 
     def __init__(self, program: Path, folder: Path, upstream: str, key: str) -> None:
-        """Start it in front of `upstream`. `folder` gets its log; requests must carry `key`, and its own do."""
+        """Start the gateway in front of `upstream`.
+
+        Its log is written to `folder`; requests to it must carry `key`, which it also sends upstream.
+        """
         self.key = key
         config = folder / "config.yaml"
         config.write_text(json.dumps(_configuration(upstream, key)), encoding="utf-8")  # JSON is YAML

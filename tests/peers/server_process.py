@@ -1,4 +1,4 @@
-"""A server written by others as a child process: started, waited for until it answers, ended with the tests."""
+"""A third-party server as a child process: it is started, awaited until it answers, and stopped with the tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class ServerProcess:
-    """One running server. `env` is its whole environment but for PATH; `log` gets everything it prints."""
+    """One running server. `env` is its whole environment except PATH; everything it prints is written to `log`."""
 
     def __init__(self, name: str, argv: Sequence[str], *, env: Mapping[str, str], log: Path) -> None:
         self.name, self.log = name, log
@@ -36,7 +36,7 @@ class ServerProcess:
             )
 
     def wait_until(self, ready: Callable[[], bool], limit_s: float = 90.0) -> None:
-        """Wait until `ready()`; fail with the log when the server ends or the time is over."""
+        """Wait until `ready()` is true; fail with the log if the server ends or the time limit is reached."""
         deadline = time.monotonic() + limit_s
         while not ready():
             try:
@@ -61,10 +61,10 @@ class ServerProcess:
 
 
 def call(url: str, *, key: str = "", body: Any = None, limit_s: float = 10.0) -> Any:
-    """Return the JSON a server answers; with `body` by POST.
+    """Return the JSON response of a server; with `body`, send a POST request.
 
     Raises:
-        OSError: nothing answers, or with an error (`urllib.error.HTTPError`).
+        OSError: there is no response, or an error response (`urllib.error.HTTPError`).
     """
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     payload = None if body is None else json.dumps(body).encode()
@@ -74,7 +74,7 @@ def call(url: str, *, key: str = "", body: Any = None, limit_s: float = 10.0) ->
 
 
 def answers(url: str) -> bool:
-    """Say whether something answers there without an error."""
+    """Return whether the URL answers without an error."""
     try:
         call(url)
     except OSError:

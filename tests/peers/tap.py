@@ -1,4 +1,4 @@
-"""A loopback forwarder between the plugin and a peer, for the bytes: aimock's journal only has what it parsed."""
+"""A loopback forwarder between the plugin and a peer that records bytes: aimock's journal has only parsed requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_FORWARDED = {"host", "connection", "keep-alive", "transfer-encoding", "cont
 
 @dataclass
 class Exchange:
-    """One request as the plugin sent it, and the answer so far."""
+    """One request as sent by the plugin, and the part of the answer received so far."""
 
     path: str
     headers: dict[str, str]
@@ -38,9 +38,9 @@ class Exchange:
 
 
 class Tap:
-    """Forwards to `upstream` (without `/v1`) as long as the `with` lasts; connections cut there are cut here.
+    """Forwards to `upstream` (without `/v1`) inside the `with` block; connections cut upstream are also cut here.
 
-    `exchanges` are the requests that have a body, so not those for the list of models.
+    `exchanges` are the requests that have a body, which excludes those for the list of models.
     """
 
     def __init__(self, upstream: str) -> None:

@@ -1,4 +1,4 @@
-"""The real plugin in a real Neovim against providers that others wrote: every wire format, directly and by gateway."""
+"""The real plugin in a real Neovim with third-party providers: every wire format, directly and through a gateway."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_text_streams_in_and_the_meter_shows_what_was_reported(endpoint, aimock,
 
 
 def test_tool_calls_are_run_and_their_results_sent_back(endpoint, aimock, nvim_factory, tmp_path):
-    """Two calls in one reply; then the whole turn is sent once more with the next message."""
+    """One reply has two calls; the whole turn is sent again with the next message."""
     read = [("read_file", {"path": "a.txt"}), ("read_file", {"path": "b.txt"})]
     aimock.answer(
         tools("compare", *read, content="Let me look.", reasoning="Two files."),
@@ -61,7 +61,7 @@ def test_tool_calls_are_run_and_their_results_sent_back(endpoint, aimock, nvim_f
 
 
 def test_every_refusal_is_one_sentence_and_leaves_a_usable_chat(endpoint, aimock, nvim_factory, tmp_path):
-    """Lessons 37, 38."""
+    """Lessons 37, 38: this covers all error statuses."""
     errors = {
         "limited": (429, "rate_limit_error", r"too many requests \(429\)"),
         "failing": (500, "server_error", r"the provider failed \(500\)"),
@@ -84,7 +84,7 @@ def test_every_refusal_is_one_sentence_and_leaves_a_usable_chat(endpoint, aimock
 
 
 def test_a_wrong_key_is_named_by_its_source(direct, nvim_factory, tmp_path):
-    """Not by the gateway: without a database LiteLLM answers every strange key with 400 "No connected db."."""
+    """This does not cover the gateway: without a database, LiteLLM answers unknown keys with 400 "No connected db."."""
     chat = direct.start_chat(nvim_factory, tmp_path, key="wrong-0123456789abcdef", size=(220, 50))
     chat.say("hello")
     screen = chat.nvim.wait_screen("loop: the key in LOOP_KEY was refused")
@@ -104,7 +104,7 @@ def test_a_rate_limit_is_shown_waited_for_and_overcome(endpoint, aimock, nvim_fa
 
 
 def test_a_stream_cut_in_the_middle_keeps_what_arrived(endpoint, aimock, nvim_factory, tmp_path):
-    """Lesson 39; behind the gateway the connection ends cleanly."""
+    """Lesson 39: behind the gateway, the connection ends cleanly."""
     # Slowly: a gateway that has not begun to read when the connection breaks passes nothing on.
     cut = text("hello", "one two " * 20 + "the end", chunkSize=4, truncateAfterChunks=12, latency=100)
     aimock.answer(cut, text("again", "Here I am."))
@@ -120,7 +120,7 @@ def test_a_stream_cut_in_the_middle_keeps_what_arrived(endpoint, aimock, nvim_fa
 
 
 def test_a_request_that_is_too_long_is_sent_smaller(endpoint, aimock, nvim_factory, tmp_path):
-    """R-535; the gateway wraps the sentence in its own (`ContextWindowExceededError`)."""
+    """R-535: the gateway wraps the error message in its own (`ContextWindowExceededError`)."""
     too_long = {
         "anthropic": ("prompt is too long: 208310 tokens > 200000 maximum", ""),
         "openai": (
@@ -156,7 +156,7 @@ def test_a_broken_answer_is_one_sentence(direct, aimock, nvim_factory, tmp_path,
 
 
 def test_an_empty_reply_is_not_sent_back(gateway, aimock, nvim_factory, tmp_path):
-    """LiteLLM makes a complete reply without any content of an answer it cannot read."""
+    """LiteLLM turns an answer it cannot read into a complete reply without any content."""
     aimock.answer(text("again", "Here I am."), text("hello", "never seen", chaos={"malformedRate": 1}))
     chat = gateway.start_chat(nvim_factory, tmp_path, opts={"max_retries": 0})
     chat.say("hello")

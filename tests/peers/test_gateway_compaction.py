@@ -1,6 +1,6 @@
-"""Anthropic's compaction performed by LiteLLM's proxy for another model, as the plugin asks for it and uses it.
+"""Anthropic's compaction, performed by LiteLLM's proxy for another model, as the plugin requests and uses it.
 
-R-534…R-538, R-541, R-551. The gateway counts tokens itself, so the texts are really as long as the trigger says.
+R-534…R-538, R-541, R-551. The gateway counts tokens itself, so the texts really are as long as the trigger requires.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def say_long(chat, word, lines):
 
 
 def blocks(exchange):
-    """Return the compaction blocks of a request, with the place of each."""
+    """Return the compaction blocks of a request, each with its position."""
     return [
         (message_index, index, block)
         for message_index, message in enumerate(exchange.json["messages"])
@@ -103,7 +103,7 @@ def test_its_block_replaces_the_history_from_then_on(start, tap, aimock):
 
 
 def test_in_a_tool_loop_the_question_survives(start, tap, aimock):
-    """Fields lost by the gateway (see `litellm_proxy.py`) are its own problem; we send what Anthropic accepts."""
+    """Losses in the gateway (`litellm_proxy.py`) are its own problem; the plugin sends what Anthropic accepts."""
     files = [(f"{name}.txt", LONG) for name in "abcdef"]
     read = [("read_file", {"path": f"{name}.txt"}) for name in "abcdef"]
     aimock.answer(
@@ -137,7 +137,7 @@ def test_a_summary_it_could_not_make_changes_nothing(start, tap, aimock):
 
 
 def test_results_cleared_by_the_gateway_are_reported(start, aimock):
-    """R-536, R-541: `clear_tool_uses_20250919`, when it is wanted."""
+    """R-536, R-541: this covers `clear_tool_uses_20250919`, which is optional."""
     aimock.answer(
         tools("read all", *[("read_file", {"path": f"{name}.txt"}) for name in "abc"]),
         text("read all", "Read."),
@@ -154,7 +154,7 @@ def test_results_cleared_by_the_gateway_are_reported(start, aimock):
 
 
 def test_on_demand_the_summary_is_ours_if_the_gateway_has_none(start, tap, aimock):
-    """R-540: LiteLLM knows `compact_20260112` only."""
+    """R-540: LiteLLM supports only `compact_20260112`."""
     aimock.answer(
         text("nine headings", "OUR SUMMARY"),
         text("OUR SUMMARY", "Going on."),

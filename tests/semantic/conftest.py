@@ -1,6 +1,6 @@
-"""A real embedding model: all-MiniLM-L6-v2 below .cache/semantic, put there by `make test-semantic`.
+"""A real embedding model: all-MiniLM-L6-v2 under .cache/semantic, installed by `make test-semantic`.
 
-`make test` runs these tests where the model is already, and skips them with a sentence elsewhere.
+`make test` runs these tests if the model is already there, and otherwise skips them with an explanation.
 """
 
 from __future__ import annotations

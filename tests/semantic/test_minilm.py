@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 on this machine gives the vectors that its makers publish, and finds what words do not (R-239)."""
+"""A local all-MiniLM-L6-v2 returns the vectors published by its makers and finds matches that words do not (R-239)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def embedder(minilm: Path) -> OnnxEmbedder:
 
 
 async def test_it_agrees_with_its_makers_example(embedder: OnnxEmbedder) -> None:
-    """sbert.net, quickstart: 0.6660 and 0.1046 for these sentences with all-MiniLM-L6-v2 (float32, unlike here)."""
+    """The sbert.net quickstart gives 0.6660 and 0.1046 for these texts with all-MiniLM-L6-v2 (float32, unlike here)."""
     texts = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
     weather, sunny, stadium = await embedder.embed(texts)
     assert len(weather) == 384

@@ -1,4 +1,4 @@
-"""Which Lua module requires which: parsed from the files, without a Neovim.
+"""The Lua modules that each Lua module requires, parsed from the files without Neovim.
 
 An arrow is every `require("…")`, at the top of a file or inside a function, in code or in a string that Neovim runs
 later (`v:lua.require'…'`, `<Cmd>lua require('…')`), and every access to `package.loaded["…"]`. A concatenated name
@@ -25,7 +25,7 @@ def module_name(path: Path, root: Path) -> str:
 
 
 def required_names(source: str) -> list[tuple[int, str, bool]]:
-    """Return line, name, and whether the name is completed at run time, of every arrow of a source text."""
+    """Return the line and name of every arrow in a source text, and whether the name is completed at run time."""
     found = []
     for number, line in enumerate(source.splitlines(), 1):
         code = COMMENT.sub(r"\1", line)
@@ -92,7 +92,7 @@ def members(source: str) -> set[str] | None:
 
 
 def used_members(source: str) -> list[tuple[int, str, str]]:
-    """Return line, module and member of every `require("m").x`, and of every `x.y` where `local x = require("m")`."""
+    """Return line, module and member of every `require("m").x`, and of every `x.y` after `local x = require("m")`."""
     found = []
     aliases: dict[str, str] = {}
     for number, line in enumerate(source.splitlines(), 1):

@@ -14,13 +14,13 @@ _LONG = "\n# Long files\n"
 
 
 def orders(page: str) -> dict[str, tuple[str, ...]]:
-    """Return for each folder (`python/codecompanion/session`) its rooms and files, from the ground up."""
+    """Return the rooms and files of each folder (`python/codecompanion/session`), from the bottom up."""
     parts = _HEADING.split(page.partition(_LONG)[0])
     return {folder: tuple(_ROW.findall(body)) for folder, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def long_files(page: str) -> tuple[str, ...]:
-    """Return the files that the page lists as long, each with its reason."""
+    """Return the files that the page lists as long."""
     return tuple(_ROW.findall(page.partition(_LONG)[2]))
 
 
@@ -31,7 +31,7 @@ def rooms_of(folder: Path, suffix: str) -> set[str]:
 
 
 def against_the_order(arrows: Mapping[str, set[str]], order: Sequence[str], folder: str) -> list[str]:
-    """Return a line for each arrow between a folder's rooms that does not point to an earlier one.
+    """Return a line for each arrow between a folder's rooms that points to a later room.
 
     `arrows` are those between modules, by dotted names; `folder` is the dotted name of the folder.
     """

@@ -36,7 +36,7 @@ NAMES_A_MODULE = ("import_module", "find_spec", "__import__")
 
 
 def imported_modules(source: str) -> Iterator[str]:
-    """Yield the top-level name of every absolute import, also of those by `import_module("…")` and `find_spec("…")`."""
+    """Yield the top-level name of every absolute import, including `import_module("…")` and `find_spec("…")`."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
@@ -92,7 +92,7 @@ def test_users_install_exactly_the_imported_packages() -> None:
 
 
 def test_planned_extras_are_named() -> None:
-    """An extra that the package imports is no longer waiting."""
+    """An extra that the package imports is no longer planned."""
     assert extras() - imported_packages(*SHIPPED) == extras() & set(WAITING)
 
 
@@ -119,7 +119,7 @@ def test_developers_install_what_tests_benchmarks_and_tools_import() -> None:
 
 
 def test_every_package_has_its_purpose() -> None:
-    """In the line above it; the grammars share one."""
+    """Its purpose is in the line above it; the grammars share one."""
     section = ""
     unexplained, before = [], ""
     for line in (REPO / "pyproject.toml").read_text().splitlines():
@@ -144,7 +144,7 @@ def test_the_host_checks_for_the_declared_packages() -> None:
 
 
 def test_both_lock_files_match_this_declaration() -> None:
-    """`make lock` after a change of pyproject.toml."""
+    """Run `make lock` after a change of pyproject.toml."""
     packages = tomllib.loads((REPO / "uv.lock").read_text())["package"]
     own = next(package for package in packages if package["name"] == "codecompanion")
     assert {entry["name"] for entry in own["dependencies"]} == declared()
@@ -166,5 +166,5 @@ def test_both_lock_files_match_this_declaration() -> None:
     ],
 )
 def test_every_kind_of_import_is_detected(source: str, names: set[str]) -> None:
-    """Also inside functions and by name."""
+    """Imports inside functions and by name are detected, too."""
     assert set(imported_modules(source)) == names

@@ -38,12 +38,12 @@ def answers(python: str, *arguments: str, stdin: bytes = b"", **more: str) -> tu
     ids=str,
 )
 def test_status_and_streams_are_the_same(arguments: tuple[str, ...], stdin: bytes) -> None:
-    """Also of arguments for the real Python."""
+    """This includes arguments that need the real Python."""
     assert answers(forked_python(), *arguments, stdin=stdin) == answers(sys.executable, *arguments, stdin=stdin)
 
 
 def test_folder_and_environment_are_the_callers(tmp_path: Path) -> None:
-    """Files are found relative to it, and the caller's variables apply."""
+    """Files are found relative to the caller's folder, and the caller's variables apply."""
     (tmp_path / "chat.jsonl").write_text('{"role": "user", "content": "hi"}')
     command = [forked_python(), "-m", "codecompanion", "context", "chat.jsonl"]
     done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, check=True)
@@ -68,14 +68,14 @@ def waiting() -> subprocess.Popen[bytes]:
 
 
 def test_a_signal_reaches_it_and_its_end_is_the_launchers() -> None:
-    """As when a job is stopped."""
+    """When a job is stopped, SIGTERM ends the command, and the launcher exits with that signal."""
     with waiting() as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == -signal.SIGTERM
 
 
 def test_killing_the_launcher_kills_it() -> None:
-    """Its pipe ends are closed, which only its death can do."""
+    """The command's pipe ends are closed, which only its death can do."""
     with waiting() as process:
         process.kill()
         assert process.stdout is not None

@@ -74,7 +74,7 @@ ALLOWED = {
 
 
 def imported_names(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
-    """Yield line and absolute dotted name of every import, also of those by `import_module("…")`."""
+    """Yield line and absolute dotted name of every import, including those by `import_module("…")`."""
     parts = ["codecompanion", *module.split(".")] if module else ["codecompanion"]
     package = parts if is_package else parts[:-1]
     for node in ast.walk(tree):
@@ -153,7 +153,7 @@ def modules() -> Iterator[tuple[Path, str]]:
 
 
 def test_imports_point_one_way() -> None:
-    """architecture.md, Layers and rooms, 1-4."""
+    """The rules are in architecture.md, Layers and rooms, 1-4."""
     violations = [
         violation
         for path, module in modules()
@@ -193,7 +193,7 @@ def test_no_module_imports_itself_indirectly() -> None:
 
 
 def test_a_cycle_is_found() -> None:
-    """The negative of the check."""
+    """The check must report a cycle."""
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
     assert not circles({"a": {"b", "c"}, "b": {"c"}, "c": set()})
 
@@ -209,7 +209,7 @@ def test_scripts_import_existing_modules() -> None:
 
 
 def test_the_walk_sees_the_package() -> None:
-    """The check above would pass over an empty folder."""
+    """Otherwise the check above would pass for an empty folder."""
     layers = {layer_of(module) for _, module in modules()}
     assert layers >= {"vocabulary", "pure", "edge", "session", "engine"}
 
@@ -263,7 +263,7 @@ def test_lua_requires_no_message_model() -> None:
     ],
 )
 def test_a_wrong_arrow_is_found(module: str, source: str) -> None:
-    """The negative of the check: each of these must be reported."""
+    """The check must report each of these."""
     assert find_violations(source, module)
 
 

@@ -60,13 +60,13 @@ def test_an_arrow_is_found_anywhere(source: str, name: str) -> None:
 
 
 def test_a_comment_is_not_an_arrow() -> None:
-    """Documentation names modules."""
+    """Comments may name modules in a `require`."""
     assert required_names('---`require("codecompanion.x")` is the way\nlocal y = 1 -- require("codecompanion.x")') == []
     assert required_names('local y = "--" .. require("codecompanion.x")') == [(1, "codecompanion.x", False)]
 
 
 def test_cycles_are_found() -> None:
-    """The negative of the check: a cycle through a third module, and none if arrows only meet."""
+    """The check reports a cycle through a third module, and none if arrows only meet."""
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
     assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 

@@ -31,7 +31,7 @@ def test_settings_needed_by_the_run_stay(tmp_path, name):
 
 
 def test_home_is_not_the_developers():
-    """The run itself has it: this file is enough of a proof."""
+    """The test run itself has a temporary home and no API keys."""
     assert "codecompanion-tests-" in str(Path.home())
     assert not [name for name in os.environ if name.endswith("_API_KEY")]
 

@@ -83,7 +83,7 @@ def test_every_make_target_has_its_help_line() -> None:
 
 
 def test_ci_runs_the_developers_checks() -> None:
-    """One list of checks, in the Makefile."""
+    """The Makefile has the only list of checks."""
     script = REPO / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert "make ci" in script.read_text()

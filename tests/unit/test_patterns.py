@@ -2,8 +2,8 @@
 
 A result or a message of 100 KB without a break is ordinary input. Every pattern of the package is found in its source,
 with the methods it is called by, and given such texts made of its own characters. A pattern that is suspicious with a
-small text gets a large one under a limit of CPU time that linear work stays below by a factor of twenty and more, and
-quadratic work exceeds by as much: a busy machine changes nothing about either.
+small text gets a large one under a limit of CPU time: linear work takes at most a twentieth of it, and quadratic work
+at least twenty times as much, so a busy machine does not change the result.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Used:
         self.place, self.pattern, self.methods = place, pattern, methods
 
     def run(self, text: str) -> None:
-        """Process a text like the package."""
+        """Process a text as the package does."""
         if not self.methods or self.methods - ANCHORED:
             for _ in self.pattern.finditer(text):
                 pass
@@ -52,7 +52,7 @@ class Used:
 
 
 def compiled() -> Iterator[Used]:
-    """Yield every pattern that a module has under a name, or in a tuple or table under one."""
+    """Yield every pattern that a module assigns to a name, directly or in a tuple or table."""
     sources = {path: path.read_text("utf-8") for path in PACKAGE.rglob("*.py") if path.stem != "__main__"}
     called = [calls_of(source) for source in sources.values()]
     everywhere = {name: set[str]().union(*(one.get(name, set()) for one in called)) for one in called for name in one}
@@ -138,13 +138,13 @@ def atoms(pattern: re.Pattern[str]) -> list[str]:
 
 
 def texts(pattern: re.Pattern[str], size: int) -> Iterator[str]:
-    """Yield texts of a size, with an end that fits nothing after each."""
+    """Yield texts of a size, each followed by an ending that matches nothing."""
     for atom in atoms(pattern):
         yield (atom * (size // len(atom) + 1))[:size] + "!\x00"
 
 
 class TooSlow(Exception):
-    """More CPU time than linear work takes."""
+    """Raised when a pattern takes more CPU time than linear work would."""
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def slow_text(used: Used, ends) -> str:
 @pytest.mark.slow("every pattern of the package with texts of 100 KB")
 @pytest.mark.sweep
 def test_no_pattern_takes_quadratic_time(limited):
-    """`artifact_runtime._RATIONALE` and `known_names._MARKED` did, on 100 KB without a break."""
+    """`artifact_runtime._RATIONALE` and `known_names._MARKED` used to, on 100 KB without a break."""
     found = [used for used in compiled() if not used.place.startswith(tuple(SHORT))]
     assert len(found) > 150
     slow = {used.place: atom for used in found if (atom := slow_text(used, limited))}

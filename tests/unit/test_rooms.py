@@ -45,7 +45,7 @@ def page() -> dict[str, tuple[str, ...]]:
 
 @cache
 def all_arrows(root: Path) -> dict[str, set[str]]:
-    """Return which module imports or requires which, by dotted names that begin with `codecompanion`."""
+    """Return the modules that each module imports or requires, by dotted names that begin with `codecompanion`."""
     if root == LUA:
         return lua_arrows(LUA.parent)
     return {
@@ -84,7 +84,7 @@ def test_rooms_point_one_way(folder: Path) -> None:
 
 
 def test_an_arrow_against_the_order_is_found() -> None:
-    """The negative of the check: between rooms, between a room and a file, to the folder itself; none within a room."""
+    """The check reports arrows between rooms, between a room and a file, to the folder itself, not within a room."""
     arrows = {
         "p.low.a": {"p.high.b", "p.low.c"},
         "p.high.b": {"p.low.a"},
@@ -120,7 +120,7 @@ def test_a_module_name_occurs_once() -> None:
 
 
 def test_a_name_in_two_rooms_is_found() -> None:
-    """The negative of the check; the parts of adapters and the commands are exempt."""
+    """The check reports it, except for the parts of adapters and the commands."""
     names = ["a.reply", "b.reply", "adapters.x.render", "adapters.y.render", "cli.commands.a", "b.a", "adapters.x.b"]
     assert names_in_several_rooms([*names, "root", "b.root"]) == {"reply": ["a", "b"], "root": ["", "b"]}
 

@@ -18,7 +18,7 @@ ITEMS = [Item(Path(f"test_{module}.py"), number) for module in "abcdefgh" for nu
 
 
 def test_a_seed_is_an_order_of_modules_and_of_the_tests_in_each() -> None:
-    """Every worker of a run has to find the same one."""
+    """Every worker of a run has to find the same order."""
     once = shuffle(ITEMS, 7)
     assert once == shuffle(ITEMS, 7) != shuffle(ITEMS, 8)
     assert sorted(once) == ITEMS

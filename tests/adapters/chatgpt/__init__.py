@@ -1,1 +1,1 @@
-"""A ChatGPT plan, against a fake OpenAI on this machine."""
+"""Tests of the ChatGPT plan adapter against a fake OpenAI on this machine."""

@@ -26,14 +26,14 @@ Browser = Callable[[str], object]
 
 @pytest.fixture
 async def openai() -> AsyncIterator[ChatGPTServer]:
-    """Return an OpenAI with one user who has a plan."""
+    """Return a fake OpenAI with one user who has a plan."""
     async with ChatGPTServer() as server:
         server.sign_in.claims["exp"] = NOW + 3600
         yield server
 
 
 class Clock:
-    """The time of day, stopped."""
+    """A clock that advances only when a test sets it."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -50,14 +50,14 @@ def clock() -> Clock:
 
 
 def entry(openai: ChatGPTServer, **changes: Any) -> AdapterSettings:
-    """Return the built-in entry with this machine's OpenAI."""
+    """Return the built-in entry, pointing to this machine's OpenAI."""
     options = {"issuer": openai.base, **changes.pop("options", {})}
     told = {**builtin_entry("chatgpt"), "base_url": openai.url, "max_retries": 0, "options": options, **changes}
     return msgspec.convert(told, AdapterSettings)
 
 
 class Maker:
-    """Creates adapters with one folder for their login; `heard` are the secrets they registered for redaction."""
+    """Creates adapters that share one login folder; `heard` lists the secrets they registered for redaction."""
 
     def __init__(self, openai: ChatGPTServer, folder: Path, clock: Clock) -> None:
         self.openai, self.folder, self.clock = openai, folder, clock
@@ -66,14 +66,14 @@ class Maker:
         self.made: list[ChatGPTAdapter] = []
 
     def __call__(self, **changes: Any) -> ChatGPTAdapter:
-        """Return another one."""
+        """Return another adapter."""
         settings = entry(self.openai, **changes)
         adapter = make_chatgpt(settings, {}.__getitem__, self.folder, on_key=self.heard.append, clock=self.clock)
         self.made.append(adapter)
         return adapter
 
     async def logged_in(self, **changes: Any) -> ChatGPTAdapter:
-        """Return a logged-in one."""
+        """Return a logged-in adapter."""
         adapter = self(**changes)
         await log_in(adapter)
         return adapter

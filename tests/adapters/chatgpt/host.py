@@ -1,4 +1,4 @@
-"""A minimal host of another Neovim for login tests: asks one question and prints the answer, or the error.
+"""A minimal host that acts as another Neovim in login tests: it asks one question and prints the answer or the error.
 
 `python -m tests.adapters.chatgpt.host FOLDER URL`
 """

@@ -31,7 +31,10 @@ def asked(openai: ChatGPTServer) -> list[dict[str, str]]:
 
 
 async def test_a_login_leads_to_an_answer(make: Maker, openai: ChatGPTServer) -> None:
-    """The page, the returned code, the tokens, the models, the reply; the plan is shown the first time."""
+    """The user is logged in, the models are listed and a reply arrives.
+
+    The plan notice is shown only the first time.
+    """
     adapter = make()
     done = await log_in(adapter)
     assert (done.user, done.problem) == ("ada@example.com", "")
@@ -52,7 +55,7 @@ async def test_without_a_login_the_error_names_the_command(make: Maker, openai: 
 
 
 async def test_an_account_is_registered_once(make: Maker, openai: ChatGPTServer) -> None:
-    """The issued id and this installation's id are reused, also after a logout; a new one is requested by name."""
+    """The issued id and this installation's id are reused, even after a logout; a later login names the account."""
     adapter = make()
     await log_in(adapter)
     await adapter.login().forget()
@@ -68,7 +71,7 @@ async def test_an_account_is_registered_once(make: Maker, openai: ChatGPTServer)
 
 
 async def test_the_stored_files_are_private(make: Maker) -> None:
-    """Both files; only one contains tokens, and every secret was registered before it could be shown."""
+    """Both files are private, only one of them contains tokens, and every secret was registered for redaction."""
     adapter = await make.logged_in()
     await ask(adapter)
     session = make.stored.session()
@@ -84,7 +87,7 @@ async def test_the_stored_files_are_private(make: Maker) -> None:
 
 
 async def test_a_declined_login_changes_nothing(make: Maker, openai: ChatGPTServer) -> None:
-    """One sentence; no token was requested."""
+    """The error is one sentence, and no token is requested."""
     openai.sign_in.consent = "deny"
     with pytest.raises(AuthenticationFailed, match=r"you declined the login on ChatGPT's page. Nothing was changed."):
         await log_in(make())
@@ -93,7 +96,7 @@ async def test_a_declined_login_changes_nothing(make: Maker, openai: ChatGPTServ
 
 
 async def test_a_plan_that_is_not_granted_is_not_used(make: Maker, openai: ChatGPTServer) -> None:
-    """The token response decides; the next login requests it again, with the same registration."""
+    """The scope in the token response decides; the next login asks for consent again, with the same registration."""
     openai.sign_in.consent = "identity"
     openai.sign_in.callback = {"scope": "chatgpt.tokens.use.direct"}
     adapter = make()
@@ -172,7 +175,7 @@ async def test_the_server_listens_on_this_machine_only(make: Maker) -> None:
 
 
 async def test_the_redirect_address_may_be_pasted(make: Maker) -> None:
-    """On another machine the browser ends at an unreachable page: its address works as well, line breaks or not."""
+    """When the browser is on another machine, the URL of the unreachable page can be pasted, even with line breaks."""
     adapter, loop = make(), asyncio.get_running_loop()
     told: list[str] = []
 
@@ -215,7 +218,7 @@ CALLBACKS: dict[str, tuple[dict[str, str], str]] = {
 
 @pytest.mark.parametrize("what", CALLBACKS)
 async def test_a_mismatched_redirect_is_not_a_login(make: Maker, openai: ChatGPTServer, what: str) -> None:
-    """It ends the attempt with one sentence; no token is requested."""
+    """The login ends with a one-sentence error, and no token is requested."""
     openai.sign_in.callback, told = CALLBACKS[what]
     with pytest.raises(AuthenticationFailed, match=told):
         await log_in(make())
@@ -224,7 +227,7 @@ async def test_a_mismatched_redirect_is_not_a_login(make: Maker, openai: ChatGPT
 
 
 async def test_an_account_is_not_swapped(make: Maker, openai: ChatGPTServer) -> None:
-    """Not for another registration or subject than requested; “another account” is requested as such."""
+    """A different registration or user than requested is rejected; another account is only used when asked for."""
     adapter = await make.logged_in()
     openai.sign_in.callback = {"client_id": "oaiapp_00000009"}
     with pytest.raises(AuthenticationFailed, match="returned a different registration"):
@@ -251,7 +254,7 @@ async def test_an_account_is_not_swapped(make: Maker, openai: ChatGPTServer) -> 
 
 
 async def test_the_page_shows_the_account_and_the_alternatives(make: Maker, openai: ChatGPTServer) -> None:
-    """Two workspaces of one address are two accounts."""
+    """Two workspaces with the same email address are two accounts."""
     adapter = await make.logged_in()
     await log_in(adapter, "new")
     pages: list[LoginPage] = []
@@ -297,7 +300,7 @@ async def test_an_identity_for_another_client_is_not_used(make: Maker, openai: C
 
 @pytest.mark.parametrize("token", [None, "", "x", "a.b", "a.b.c", "a.W10.c", "a.eyJzdWIiOiAxfQ.c.d", 5])
 async def test_an_unreadable_identity_is_not_used(make: Maker, openai: ChatGPTServer, token: object) -> None:
-    """For any content."""
+    """An identity token of any unreadable shape is rejected."""
     openai.sign_in.token_answer = {"id_token": token}
     with pytest.raises(AuthenticationFailed, match="OpenAI sent an unusable identity"):
         await log_in(make())
@@ -331,7 +334,7 @@ async def test_incomplete_tokens_are_not_a_login(make: Maker, openai: ChatGPTSer
 
 
 async def test_a_refused_code_requires_a_new_login(make: Maker, openai: ChatGPTServer) -> None:
-    """In our own words; the existing registration is reused."""
+    """The error is in our own words; the next login reuses the registration."""
     openai.sign_in.failures = [failure(400, "secret words", code="invalid_grant")]
     adapter = make()
     with pytest.raises(AuthenticationFailed) as caught:
@@ -347,7 +350,7 @@ async def test_a_refused_code_requires_a_new_login(make: Maker, openai: ChatGPTS
 async def test_only_the_issuer_decides_where_codes_and_tokens_go(
     make: Maker, openai: ChatGPTServer, wrong: str
 ) -> None:
-    """A discovery document of another issuer, or with addresses elsewhere, is not used."""
+    """A discovery document from another issuer, or with endpoints elsewhere, is not used."""
     setattr(openai.sign_in, wrong, "https://evil.example")
     with pytest.raises(MalformedReply, match="returned no sign-in address"):
         await log_in(make())
@@ -371,7 +374,7 @@ def test_lookalike_addresses_are_not_the_issuers() -> None:
 
 
 async def test_tokens_are_sent_only_to_openai(make: Maker, openai: ChatGPTServer) -> None:
-    """An entry that would send them elsewhere, or unencrypted, cannot be used."""
+    """A configuration entry that would send them elsewhere, or unencrypted, is rejected."""
     with pytest.raises(ConfigError, match=r"are for https://api.openai.com/v1 only, not for https://proxy.example/v1"):
         make(base_url="https://proxy.example/v1", options={"issuer": ""})
     with pytest.raises(ConfigError, match="expected https://"):
@@ -379,7 +382,7 @@ async def test_tokens_are_sent_only_to_openai(make: Maker, openai: ChatGPTServer
 
 
 async def test_a_stopped_login_changes_nothing(make: Maker, openai: ChatGPTServer) -> None:
-    """The port is closed."""
+    """No token is requested or stored, and the port is closed."""
     shown: asyncio.Future[LoginPage] = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(make().login().run(shown.set_result, ""))
     page = await shown
@@ -393,7 +396,7 @@ async def test_a_stopped_login_changes_nothing(make: Maker, openai: ChatGPTServe
 
 
 async def test_the_wait_for_the_browser_has_a_limit(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
-    """Ten minutes; shorter here."""
+    """The login fails after ten minutes; the test uses a shorter limit."""
     login = ChatGPTLogin(entry(openai), Provider(openai.base), make.stored, clock=clock, life_s=0.05)
     told = "the browser did not return within 1 minutes?. Nothing was changed"
     with pytest.raises(AuthenticationFailed, match=told):
@@ -401,7 +404,7 @@ async def test_the_wait_for_the_browser_has_a_limit(make: Maker, openai: ChatGPT
 
 
 async def test_two_logins_at_once_both_complete(make: Maker, openai: ChatGPTServer) -> None:
-    """Of two Neovims: separate ports, one installation."""
+    """Two Neovims that log in simultaneously use separate ports and share one installation id."""
     await asyncio.gather(log_in(make()), log_in(make()))
     assert len(set(openai.sign_in.hosts)) == 1
     assert (await ask(make())).text == "You said: Hello"
@@ -427,7 +430,7 @@ async def test_a_logout_ends_the_login_on_both_sides(make: Maker, openai: ChatGP
 async def test_a_login_that_cannot_be_stored_names_the_place(
     make: Maker, tmp_path: Path, openai: ChatGPTServer
 ) -> None:
-    """A file is in place of the folder; no request is sent."""
+    """If a file exists at the folder's path, the login fails before any request is sent."""
     make.folder.write_text("")
     with pytest.raises(InputError, match=f"Login not saved: cannot write to {make.folder}"):
         await log_in(make())
@@ -436,7 +439,7 @@ async def test_a_login_that_cannot_be_stored_names_the_place(
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", "\x00", "{" * 3000])
 async def test_a_damaged_file_is_named(make: Maker, text: str) -> None:
-    """With a remedy; a new login repairs the token file."""
+    """The error names the file and a remedy; a new login repairs the token file."""
     await make.logged_in()
     make.stored.file.write_text(text)
     outcome = await ask(make())
@@ -449,7 +452,7 @@ async def test_a_damaged_file_is_named(make: Maker, text: str) -> None:
 
 
 async def test_a_missing_network_is_reported(make: Maker, openai: ChatGPTServer) -> None:
-    """As for every adapter."""
+    """The login fails with the same connection error as with any other adapter."""
     adapter = make()
     await openai.close()
     with pytest.raises(AdapterError, match=r"no connection to http://127.0.0.1"):
@@ -457,7 +460,7 @@ async def test_a_missing_network_is_reported(make: Maker, openai: ChatGPTServer)
 
 
 def test_an_installation_has_one_permanent_id(tmp_path: Path) -> None:
-    """Created once, from no fact about the machine."""
+    """The id is created once and does not depend on the machine."""
     one, two = StoredLogin(tmp_path / "a").accounts(), StoredLogin(tmp_path / "b").accounts()
     assert one == StoredLogin(tmp_path / "a").accounts()
     assert one.host_id != two.host_id

@@ -1,4 +1,4 @@
-"""Requests paid by a plan: the fields sent, the models, tools, and OpenAI's refusals."""
+"""Requests paid for by a plan: the fields sent, the models, the tools, and OpenAI's refusals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_only_fields_a_plan_accepts_are_sent(
 
 
 async def test_tools_are_at_the_front_of_the_input(make: Maker, openai: ChatGPTServer) -> None:
-    """A call, its result, the answer; the prompt's prefix never changes, so it is cached."""
+    """The tools precede a call, its result and the answer; the prompt prefix never changes, so it stays cached."""
     openai.script = [
         Reply((Thought(("Where?",)), Text("Looking.", "commentary"), Call("weather", '{"city":"Oslo"}'))),
         Reply((Text("It rains.", "final_answer"),)),
@@ -102,7 +102,7 @@ async def test_a_reply_is_parsed_from_its_events(make: Maker, openai: ChatGPTSer
 
 
 async def test_the_stream_needs_no_content_type(make: Maker, openai: ChatGPTServer) -> None:
-    """Seen in OpenAI's own kit."""
+    """A stream without a content type is read; OpenAI's own kit sends such streams."""
     whole = openai._give(Reply((Text("Hello."),)), openai._accept("responses", _request()))
     openai.failures = [Answer(parts=whole.parts, content_type="")]
     assert (await ask(await make.logged_in())).text == "Hello."
@@ -145,7 +145,7 @@ async def test_without_a_model_list_one_has_to_be_chosen(make: Maker, openai: Ch
 
 
 async def test_nothing_else_is_requested_from_openai(make: Maker) -> None:
-    """Neither counts nor compactions: a plan has two addresses."""
+    """The adapter offers neither token counts nor compactions: a plan has only two endpoints."""
     adapter = await make.logged_in()
     assert not adapter.counts_tokens("gpt-6-sol")
     assert not adapter.compacts_natively("gpt-6-sol")
@@ -170,7 +170,7 @@ def test_unsupported_parameters_are_reported_before_sending(make: Maker, setting
 
 
 async def test_other_parameters_are_sent(make: Maker, openai: ChatGPTServer) -> None:
-    """Reasoning effort, verbosity."""
+    """Reasoning effort and verbosity are sent."""
     adapter = await make.logged_in(
         parameters={"reasoning": {"effort": "high"}, "text": {"verbosity": "low"}}, parallel_tool_calls=False
     )
@@ -194,7 +194,7 @@ SHAPES = ("error", "detail", "detail of words", "failed", "event")
 
 
 def refusal(shape: str, code: str, status: int = 403) -> Answer | Reply:
-    """Return a refusal in one of its possible shapes."""
+    """Return a refusal in the given shape."""
     match shape:
         case "error":
             return failure(status, "No.", code=code)
@@ -209,7 +209,10 @@ def refusal(shape: str, code: str, status: int = 403) -> Answer | Reply:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("code", CODES)
 async def test_a_refusal_by_the_plan_is_one_sentence(make: Maker, openai: ChatGPTServer, code: str, shape: str) -> None:
-    """Before the stream and in it, in every shape; the request is sent once, whatever the status."""
+    """The refusal is reported in every shape, before or during the stream.
+
+    The request is sent once, whatever the status.
+    """
     kind, told = CODES[code]
     for status in (403, 429, 503):
         answer = refusal(shape, code, status)
@@ -227,7 +230,7 @@ async def test_a_refusal_by_the_plan_is_one_sentence(make: Maker, openai: ChatGP
 
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_unavailable_usage_is_retried(make: Maker, openai: ChatGPTServer, shape: str) -> None:
-    """It passes if nothing of a reply has arrived; otherwise it is reported."""
+    """The error is retryable if no part of a reply has arrived; otherwise it is only reported."""
     code = "subscription_sharing_usage_unavailable"
     adapter = await make.logged_in(max_retries=0)
     answer = refusal(shape, code, 503)
@@ -239,7 +242,7 @@ async def test_unavailable_usage_is_retried(make: Maker, openai: ChatGPTServer, 
 
 
 async def test_common_errors_are_reported_as_usual(make: Maker, openai: ChatGPTServer) -> None:
-    """A request that is too long, an unknown model, a list instead of a string."""
+    """An overlong request, unknown model and list instead of a string raise the same errors as with other adapters."""
     adapter = await make.logged_in()
     openai.failures = [failure(400, "Your input exceeds the context window", code="context_length_exceeded")]
     assert isinstance((await ask(adapter)).error, errors.ContextOverflow)
@@ -249,7 +252,7 @@ async def test_common_errors_are_reported_as_usual(make: Maker, openai: ChatGPTS
 
 
 async def test_fifty_tools_with_every_letter_are_accepted(make: Maker, openai: ChatGPTServer) -> None:
-    """Names are adapted as for every endpoint."""
+    """Tool names are adapted as for every other endpoint."""
     tools = tuple(ToolSpec(f"tool.ä-{n}", "…", {"type": "object", "properties": {}}) for n in range(50))
     outcome = await ask(await make.logged_in(), tools=tools)
     assert outcome.error is None, outcome.error

@@ -1,4 +1,4 @@
-"""Tokens that live for an hour and rotate: refreshed once, by one of all Neovims, and never lost."""
+"""Tokens that live for an hour and rotate: refreshed once by one of several Neovims, and never lost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def renewals(openai: ChatGPTServer) -> int:
 
 
 async def test_a_token_is_refreshed_before_it_expires(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
-    """Once; the new refresh token replaces the old one, also in the following hours."""
+    """The token is refreshed once an hour; the new refresh token replaces the old one."""
     adapter = await make.logged_in()
     first = kept(make)
     for hour in range(1, 4):
@@ -54,7 +54,7 @@ async def test_a_token_is_refreshed_before_it_expires(make: Maker, openai: ChatG
 
 
 async def test_two_chats_refresh_it_once(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
-    """In one Neovim, and in several: later requests use the first one's token."""
+    """Concurrent requests, in one Neovim or several, cause one refresh and share the new token."""
     await make.logged_in()
     clock.now += HOUR
     one, two = make(), make()
@@ -64,7 +64,7 @@ async def test_two_chats_refresh_it_once(make: Maker, openai: ChatGPTServer, clo
 
 
 async def test_two_neovims_refresh_it_once(make: Maker, openai: ChatGPTServer) -> None:
-    """Separate processes, at the same moment."""
+    """Two processes that start at the same moment cause one refresh."""
     make.clock.now = time.time()
     await _expired_login(make)
     answers = await asyncio.gather(*(_other_neovim(make, openai) for _ in range(3)))
@@ -73,7 +73,7 @@ async def test_two_neovims_refresh_it_once(make: Maker, openai: ChatGPTServer) -
 
 
 async def test_a_refused_token_is_refreshed_once_more(make: Maker, openai: ChatGPTServer) -> None:
-    """Then it is reported; the login is kept, as it may be OpenAI's fault."""
+    """A second refusal is reported; the login is kept, because OpenAI may be at fault."""
     adapter = await make.logged_in()
     openai.sign_in.expire()
     assert (await ask(adapter)).text == "You said: Hello"
@@ -97,7 +97,7 @@ TROUBLE: dict[str, Answer] = {
 
 @pytest.mark.parametrize("what", TROUBLE)
 async def test_temporary_trouble_loses_nothing(make: Maker, openai: ChatGPTServer, clock: Clock, what: str) -> None:
-    """While the token is valid it is used; afterwards the trouble is reported, and the next try succeeds."""
+    """A token that is still valid is used; an expired one makes the request fail, and the next attempt succeeds."""
     adapter = await make.logged_in()
     before = kept(make)
     clock.now += HOUR - EARLY_S + 1
@@ -144,7 +144,7 @@ async def test_an_ended_login_is_reported_once(
 
 
 async def test_a_reused_refresh_token_ends_the_login(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
-    """An old copy of the file was restored: there is no other outcome, and no endless retry."""
+    """Restoring an old copy of the file makes the login expire, without endless retries."""
     adapter = await make.logged_in()
     old = make.stored.file.read_bytes()
     clock.now += HOUR
@@ -177,7 +177,7 @@ async def test_a_refreshed_login_of_another_user_is_not_used(
 
 
 async def test_a_response_may_omit_unchanged_values(make: Maker, openai: ChatGPTServer, clock: Clock) -> None:
-    """The scope (RFC 6749, 5.1), the refresh token (6), the identity (OpenID Connect, 12.2)."""
+    """The scope (RFC 6749, 5.1), the refresh token (6) and the identity (OpenID Connect, 12.2) may be missing."""
     adapter = await make.logged_in()
     before = kept(make)
     clock.now += HOUR
@@ -224,7 +224,7 @@ async def test_a_stopping_host_stores_the_pending_tokens(make: Maker, openai: Ch
 async def test_a_token_that_cannot_be_stored_is_still_used(
     make: Maker, openai: ChatGPTServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk: this Neovim continues, and the next token is written."""
+    """When the disk is full, this Neovim continues with the new token, and the next one is written."""
     adapter = await make.logged_in()
     before = kept(make)
     clock.now += HOUR
@@ -246,7 +246,10 @@ async def test_a_token_that_cannot_be_stored_is_still_used(
 
 @pytest.mark.parametrize("rotated", [False, True])
 async def test_a_host_killed_during_a_refresh_leaves_no_lock(make: Maker, openai: ChatGPTServer, rotated: bool) -> None:
-    """Killed before OpenAI issued new tokens, the next host requests them; after it, the user logs in again."""
+    """If the host is killed before OpenAI issues new tokens, the next host requests them.
+
+    If after, the user logs in again.
+    """
     make.clock.now = time.time()
     await _expired_login(make)
     if rotated:
@@ -269,7 +272,7 @@ async def test_a_host_killed_during_a_refresh_leaves_no_lock(make: Maker, openai
 async def test_the_wait_for_another_neovim_has_a_limit(
     make: Maker, openai: ChatGPTServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that hangs during a refresh: reported, in a chat and for a logout; afterwards everything works."""
+    """If another Neovim hangs during a refresh, a chat and a logout report it; afterwards everything works."""
     monkeypatch.setattr("codecompanion.adapters.chatgpt.stored_login.LOCK_LIMIT_S", 0.1)
     adapter = await make.logged_in()
     clock.now += HOUR
@@ -283,7 +286,7 @@ async def test_the_wait_for_another_neovim_has_a_limit(
 
 
 async def test_the_tokens_of_a_login_are_redacted_before_first_use(make: Maker) -> None:
-    """A chat with another adapter may run a command that prints the file."""
+    """Stored tokens are redacted even if a chat with another adapter runs a command that prints the file."""
     await make.logged_in()
     registry = AdapterRegistry({}, read_blob={}.__getitem__, summarise=lambda messages, limit: "", logins=make.folder)
     assert {kept(make).access_token, kept(make).refresh_token} <= set(registry.secret_values())

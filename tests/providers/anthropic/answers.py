@@ -1,8 +1,8 @@
 """The answers of the fake Messages server: the content of a reply (`Reply`), and the bytes of a message.
 
-A reply is data without numbers and signatures; the server adds those when the request is known. Faults that need no
-request (an error, raw bytes, silence) are an `Answer`. The order of events and their fields are those of recorded
-streams: `message_start`, blocks with a `ping` after the first has begun, `message_delta`, `message_stop`.
+A reply is data without token counts and signatures; the server adds those when the request is known. Faults that do not
+depend on the request (an error, raw bytes, silence) are an `Answer`. The order of events and their fields match
+recorded streams: `message_start`, blocks with a `ping` after the first has begun, `message_delta`, `message_stop`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Redacted:
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call; `arguments` is JSON text, streamed as it is. `id` "" = the server makes one."""
+    """A tool call; `arguments` is JSON text, streamed as it is. If `id` is "", the server generates one."""
 
     name: str
     arguments: str = "{}"
@@ -51,12 +51,12 @@ Piece = Text | Thinking | Redacted | Call
 
 @dataclass(frozen=True)
 class Reply:
-    """One scripted reply. `stop` None = derived from the content.
+    """One scripted reply. If `stop` is None, it is derived from the content.
 
-    summary: the text of a compaction before this reply, None = the server's own words; where the request pauses after
-    it, nothing else of the reply is said. compaction_fails: it writes nothing (`content: null`). An on-demand
-    compaction takes its summary from `summary`, too; with a `stop` it ends so instead, without a block. usage: fields
-    that replace what the server counted.
+    summary: the text of a compaction before this reply, None for the server's own text; if the request pauses after it,
+    the rest of the reply is omitted. compaction_fails: the compaction writes nothing (`content: null`). An on-demand
+    compaction also takes its summary from `summary`; if `stop` is set, it ends with that instead, without a block.
+    usage: fields that replace the server's counts.
     """
 
     pieces: tuple[Piece, ...] = ()
@@ -75,7 +75,7 @@ class Said:
     block: dict[str, Any]
     arguments: str = ""
     whole: bool = False
-    """Streamed in its `content_block_start`, without deltas."""
+    """Whether the block is streamed completely in its `content_block_start`, without deltas."""
 
 
 def reply(
@@ -111,13 +111,13 @@ def rate_limited(retry_after_s: str = "1") -> Answer:
 
 
 def error_event(kind: str = "overloaded_error", message: str = "Overloaded") -> bytes:
-    """Return the event of an error in the middle of a stream (`Faults.insert`)."""
+    """Return an error event for the middle of a stream (`Faults.insert`)."""
     error = {"type": "error", "error": {"details": None, "type": kind, "message": message}, "request_id": REQUEST_ID}
     return _event("error", error)
 
 
 def broken_by_error(after: int, kind: str = "overloaded_error", message: str = "Overloaded") -> dict[str, Any]:
-    """Return the faults of a stream that ends with an error event after that many events."""
+    """Return the faults of a stream that ends with an error event after `after` events."""
     return {"insert": error_event(kind, message), "insert_at": after, "break_after": after + 1, "break_with": END}
 
 

@@ -2,8 +2,8 @@
 
 A prefix (tools, system, messages, in this order) is written at every breakpoint and found again by a later request at
 one of its breakpoints or up to 19 blocks before it. Prefixes below the model's minimum are not cached. `tool_choice`,
-`thinking` and the presence of images are part of the messages' prefix (`Prompt.salt`); the place of a breakpoint is
-part of none. Finding a prefix renews its lifetime.
+`thinking` and the presence of images are part of the prefix of the messages (`Prompt.salt`); the positions of
+breakpoints are not. A cache hit renews the prefix's lifetime.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ LIFETIME_S = {"5m": 300.0, "1h": 3600.0}
 
 @dataclass
 class Clock:
-    """Seconds that pass on request."""
+    """A clock that advances only on request."""
 
     now: float = 0.0
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.now += seconds
 
 
 @dataclass(frozen=True)
 class CacheUse:
-    """Where the tokens of a prompt came from; the three sum up to the prompt."""
+    """Token counts of a prompt by source; the three add up to the whole prompt."""
 
     fresh: int
     read: int = 0
     written: Mapping[str, int] = field(default_factory=dict)
-    """By lifetime, "5m" and "1h"."""
+    """Tokens written, by lifetime: "5m" and "1h"."""
 
     def usage(self) -> dict[str, Any]:
         """Return the fields of a usage report."""
@@ -60,7 +60,7 @@ class CacheUse:
 
 @dataclass(frozen=True)
 class _Segment:
-    """A tool, a system block or a content block. `ttl` "" = no breakpoint after it."""
+    """A tool, a system block or a content block. `ttl` is "" if there is no breakpoint after it."""
 
     key: str
     tokens: int
@@ -73,10 +73,10 @@ class PromptCache:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._entries: dict[str, tuple[float, str]] = {}
-        """Key of a prefix: when it expires, and its lifetime."""
+        """Maps the key of a prefix to its expiry time and its lifetime."""
 
     def use(self, model: ModelSpec, prompt: Prompt) -> CacheUse:
-        """Return the token counts that a request reads and writes, and write them."""
+        """Write the prompt to the cache and return the token counts that the request reads and writes."""
         segments = _segments(prompt)
         sums = list(accumulate(segment.tokens for segment in segments))
         total = sums[-1] if sums else 0
@@ -98,7 +98,7 @@ class PromptCache:
         return CacheUse(total - upto, read, written)
 
     def _find(self, keys: list[str], point: int) -> int:
-        """Return the longest live prefix within reach of a breakpoint, -1 when there is none."""
+        """Return the position of the longest live prefix within reach of a breakpoint, or -1."""
         for position in range(point, max(point - LOOKBACK, -1), -1):
             expires, _ = self._entries.get(keys[position], (-1.0, ""))
             if expires > self._clock.now:

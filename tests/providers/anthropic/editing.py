@@ -1,7 +1,7 @@
 """Context editing as the provider does it before a model sees the prompt: `clear_tool_uses`, `clear_thinking`.
 
-From the page "Context editing" (defaults: from 100,000 tokens, keeping three tool uses or one turn of thinking). What
-threshold compaction will do is only decided here; `simulation.py` does it.
+From the page "Context editing" (defaults: from 100,000 tokens, keeping three tool uses or one turn of thinking).
+Threshold compaction is only decided on here; `simulation.py` performs it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ DEFAULT_KEPT = 3
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan for a request: the prompt after editing, the edits, whether it is compacted first.
+    """The plan for a request: the prompt after editing, the edits, and whether it is compacted first.
 
-    `original_tokens` is the prompt as it was sent, earlier compactions not applied.
+    `original_tokens` is the size of the prompt as it was sent, without applying earlier compactions.
     """
 
     prompt: Prompt
@@ -32,7 +32,7 @@ class Plan:
 
 
 def plan_request(body: Mapping[str, Any]) -> Plan:
-    """Return the plan of context management for a request, strategy by strategy in the given order."""
+    """Return the context management plan of a request, strategy by strategy in the given order."""
     sent = prompt_of(body)
     prompt = sent.from_last_summary()
     applied: list[dict[str, Any]] = []
@@ -83,7 +83,7 @@ def _clear_tool_uses(prompt: Prompt, edit: Mapping[str, Any]) -> tuple[Prompt, i
 
 
 def _cleared(one: Placed, cleared: Mapping[str, str], inputs: Any) -> Placed:
-    """Return the block, without its content when it belongs to a cleared tool use."""
+    """Return the block, without its content if it belongs to a cleared tool use."""
     if one.kind == "tool_result" and one.block["tool_use_id"] in cleared:
         return replace(one, block={**one.block, "content": CLEARED})
     if (

@@ -1,4 +1,4 @@
-"""The provider's facts about an image before a model sees it: format, size in pixels, cost in tokens.
+"""Properties of an image that the provider determines before a model sees it: format, size in pixels, cost in tokens.
 
 Cost: one token per patch of 28 x 28 pixels after fitting into 1568 px and 1568 tokens (the standard tier of the
 vision page; the high-resolution tier of newer models is not simulated).
@@ -18,7 +18,7 @@ PATCH_PX = 28
 
 
 def image_tokens(source: Mapping[str, Any]) -> int:
-    """Return the cost of an image; for a URL or file id, whose size is unknown, the maximum."""
+    """Return the token cost of an image, or the maximum for a URL or file id, whose size is unknown."""
     size = image_size(source) if source["type"] == "base64" else None
     if size is None:
         return MAX_TOKENS
@@ -26,7 +26,7 @@ def image_tokens(source: Mapping[str, Any]) -> int:
 
 
 def image_size(source: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return (width, height) in pixels of a base64 image, None if it is not an image of its media type."""
+    """Return (width, height) in pixels of a base64 image, or None if the data is not an image of its media type."""
     try:
         content = base64.b64decode(source["data"], validate=True)
     except (binascii.Error, ValueError):

@@ -1,7 +1,7 @@
 """The models of the fake Messages server, and their entries in `/v1/models` (types `BetaModelInfo`, `ModelInfo`).
 
-The accepted values are from the provider's pages on thinking, compaction and context windows (2026). Windows are
-smaller than the real ones where a test would otherwise have to send megabytes; `dataclasses.replace` sets others.
+The accepted values are from the provider's pages on thinking, compaction and context windows (2026). Context windows
+are smaller than the real ones where a test would otherwise have to send megabytes; `dataclasses.replace` sets others.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 class ModelSpec:
     """One model. `window` and `max_output` in tokens.
 
-    compacts: threshold compaction and on-demand compaction. thinking: accepted values of `thinking.type`. prefill: a
-    request may end with an assistant message. binds_thinking: thinking blocks are refused when anything before them
-    has changed ("preserved thinking"). refuses_overrun: prompt + `max_tokens` over the window is refused, as models
-    before 4.5 do; newer ones stop with `model_context_window_exceeded`. system_messages: `role: system` is accepted
-    between messages.
+    compacts: threshold compaction and on-demand compaction. thinking: accepted values of `thinking.type`. prefill:
+    whether a request may end with an assistant message. binds_thinking: thinking blocks are refused when anything
+    before them has changed ("preserved thinking"). refuses_overrun: prompt + `max_tokens` over the window is refused,
+    as models before 4.5 do; newer ones stop with `model_context_window_exceeded`. system_messages: `role: system` is
+    accepted between messages.
     """
 
     id: str
@@ -34,7 +34,7 @@ class ModelSpec:
 
     @property
     def max_images(self) -> int:
-        """Return the maximum number of images per request: 100 with a window of 200,000 tokens, 600 with a larger."""
+        """Return the maximum number of images per request: 100 for a window of 200,000 tokens, 600 for a larger one."""
         return 100 if self.window <= 200_000 else 600
 
 
@@ -55,7 +55,10 @@ _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
 def describe_model(model: ModelSpec, betas: frozenset[str]) -> dict[str, Any]:
-    """Return the model like the Models endpoint; on-demand compaction is only listed under its beta header."""
+    """Return the model's entry as the Models endpoint does.
+
+    On-demand compaction is listed only with its beta header.
+    """
     capabilities: dict[str, Any] = {
         name: _support(True)
         for name in ("batch", "citations", "code_execution", "image_input", "pdf_input", "structured_outputs")
@@ -90,7 +93,7 @@ def describe_model(model: ModelSpec, betas: frozenset[str]) -> dict[str, Any]:
 
 
 def list_models(models: tuple[ModelSpec, ...], betas: frozenset[str]) -> dict[str, Any]:
-    """Return the one page of all models."""
+    """Return all models on one page."""
     entries = [describe_model(model, betas) for model in models]
     return {"data": entries, "has_more": False, "first_id": entries[0]["id"], "last_id": entries[-1]["id"]}
 

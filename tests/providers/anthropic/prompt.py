@@ -1,7 +1,7 @@
 """A request as parsed by the fake Messages server: content blocks in order, merged turns, and its own token count.
 
-The count is bytes / 3.6 plus a little for every block, images by their size: no tokenizer, so that it is the same
-everywhere and independent of how the plugin counts.
+The count is bytes / 3.6 plus a small overhead per block, and images count by size. No tokenizer is used, so the count
+is the same everywhere and independent of the plugin's.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Block = Mapping[str, Any]
 
 BYTES_PER_TOKEN = 3.6
 BLOCK_TOKENS = 4
-"""The overhead of a block beside its text."""
+"""Token overhead of a block in addition to its text."""
 TOOL_SYSTEM_TOKENS = 346
-"""The prompt the provider adds when there are tools."""
+"""Tokens of the prompt that the provider adds if there are tools."""
 THINKING_KINDS = ("thinking", "redacted_thinking")
 
 
@@ -41,12 +41,12 @@ class Placed:
 
     @property
     def path(self) -> str:
-        """Return its position in the notation of error messages."""
+        """Return the block's position in the notation used by error messages."""
         return f"messages.{self.message}.content.{self.index}"
 
     @property
     def is_summary(self) -> bool:
-        """Return whether it is a compaction block that did not fail: blocks before it are ignored."""
+        """Return whether this is a compaction block that did not fail; blocks before it are ignored."""
         return self.kind == "compaction" and self.block.get("content") is not None
 
     @property
@@ -65,7 +65,7 @@ class Turn:
 
     @property
     def message(self) -> int:
-        """Return the index of its last message."""
+        """Return the index of the turn's last message."""
         return self.blocks[-1].message
 
 
@@ -80,7 +80,7 @@ def place_blocks(messages: Sequence[Mapping[str, Any]]) -> tuple[Placed, ...]:
 
 
 def merge_turns(placed: Iterable[Placed]) -> list[Turn]:
-    """Return the turns: neighbouring blocks of one role."""
+    """Return the turns: consecutive blocks of the same role."""
     turns: list[Turn] = []
     for block in placed:
         if turns and turns[-1].role == block.role:
@@ -92,7 +92,7 @@ def merge_turns(placed: Iterable[Placed]) -> list[Turn]:
 
 @dataclass(frozen=True)
 class Prompt:
-    """The model's input, in this order: `tools`, `system`, `blocks`. `salt` changes the cached messages."""
+    """The model's input, in this order: `tools`, `system`, `blocks`. `salt` changes the cache key of the messages."""
 
     tools: tuple[Block, ...]
     system: tuple[Block, ...]
@@ -116,7 +116,7 @@ class Prompt:
 
 
 def prompt_of(body: Mapping[str, Any]) -> Prompt:
-    """Return the prompt of a request, complete."""
+    """Return the complete prompt of a request."""
     system = body.get("system", ())
     blocks = place_blocks(body["messages"])
     salt = canonical({key: body[key] for key in ("tool_choice", "thinking") if key in body})
@@ -131,7 +131,7 @@ def prompt_of(body: Mapping[str, Any]) -> Prompt:
 
 
 def block_tokens(block: Block) -> int:
-    """Return the cost of a content block; a failed compaction block costs nothing."""
+    """Return the token cost of a content block; a failed compaction block costs nothing."""
     match block["type"]:
         case "image":
             return BLOCK_TOKENS + image_tokens(block["source"])
@@ -152,7 +152,7 @@ def block_tokens(block: Block) -> int:
 
 
 def text_tokens(text: str) -> int:
-    """Return the cost of a text as output."""
+    """Return the number of output tokens of a text."""
     return _text_tokens(text)
 
 

@@ -1,11 +1,11 @@
 """A loopback server for Anthropic's Messages API: an independent judge of an adapter's requests.
 
-In an async test: `async with AnthropicServer([reply("Hello")]) as server: … server.url … server.requests`; in another
-one `AnthropicServerThread` (`thread.py`). Every request is checked as the provider checks it
-(`rules.py`) before an entry of the script is spent; the refusals are kept in `server.refusals`. Entries are
-`Reply`s, which get usage, signatures and compaction from the simulation (`simulation.py`), or ready
-`Answer`s. When the script is used up, `default` answers (it repeats the last user text). Time passes when a test says
-so: `server.clock.advance(301)` makes the prompt cache cold.
+In an async test: `async with AnthropicServer([reply("Hello")]) as server: … server.url … server.requests`; in other
+tests `AnthropicServerThread` (`thread.py`). Every request is checked as the provider checks it (`rules.py`) before an
+entry of the script is spent; the refusals are kept in `server.refusals`. Entries are `Reply`s, which get usage,
+signatures and compaction from the simulation (`simulation.py`), or ready `Answer`s. When the script is used up,
+`default` answers (it repeats the last user text). Time passes only when a test advances it: `server.clock.advance(301)`
+makes the prompt cache cold.
 
 Endpoints: `POST /v1/messages`, `POST /v1/messages/count_tokens`, `GET /v1/models[/{id}]`.
 
@@ -43,7 +43,10 @@ from tests.providers.loopback.server import LoopbackServer, Received
 
 
 class AnthropicServer(LoopbackServer):
-    """The server; see the module's text. `key` "" = no key is asked for; other arguments as in `Rulebook`."""
+    """The server; see the module docstring.
+
+    If `key` is "", no key is required; the other arguments are those of `Rulebook`.
+    """
 
     def __init__(
         self,
@@ -70,7 +73,7 @@ class AnthropicServer(LoopbackServer):
         return super().url.removesuffix("/v1")
 
     def answer(self, request: Received) -> Answer:
-        """Return the refusal of the request, else the next answer."""
+        """Return the refusal of the request, or the next answer."""
         try:
             answer = self._respond_to(request)
         except Refused as refused:

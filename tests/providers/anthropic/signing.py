@@ -1,9 +1,9 @@
 """The signatures of the fake Messages server, by which it detects whether a block was sent back unchanged.
 
-A seal is base64 of JSON and its HMAC: encrypted to a client, readable to every server of this kind (the secret is a
-constant), so a session can go on after a restart. A thinking block's seal holds its text, the conversation before it
-and the thinking block before that ("preserved thinking"); a compaction block's seal holds its text, its tool changes
-and the conversation it stands for.
+A seal is base64 of JSON and its HMAC: opaque to a client, readable by every server of this kind (the secret is a
+constant), so a session can continue after a restart. The seal of a thinking block contains its text, the preceding
+conversation and the previous thinking block ("preserved thinking"); the seal of a compaction block contains its text,
+its tool changes and the conversation it replaces.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _SECRET = b"the loopback provider's secret"
 
 
 def sealed(content: Mapping[str, Any]) -> str:
-    """Return the content, signed and encrypted."""
+    """Return the signed and encoded content."""
     text = json.dumps(content, sort_keys=True).encode()
     return base64.b64encode(hmac.digest(_SECRET, text, "sha256") + text).decode()
 
 
 def unsealed(seal: object) -> dict[str, Any] | None:
-    """Return the encrypted content, None if it is not one of our seals or was changed."""
+    """Return the sealed content, or None if it is forged or was changed."""
     try:
         raw = base64.b64decode(str(seal), validate=True)
         if not hmac.compare_digest(hmac.digest(_SECRET, raw[32:], "sha256"), raw[:32]):
@@ -86,11 +86,11 @@ def thinking_id(block: Block) -> str:
 
 @dataclass(frozen=True)
 class Binding:
-    """A position in a conversation: digests of everything before it, and the thinking before it.
+    """A position in a conversation: digests of everything before it, and the id of the previous thinking block.
 
-    More than one prefix is valid after a signed compaction block: the conversation may begin with it, or
-    include the replaced messages (the turns kept after it were written before the compaction) as long as system prompt
-    and tools are those it was made with.
+    More than one prefix is valid after a signed compaction block: the conversation may begin with it, or include the
+    replaced messages (the turns kept after it were written before the compaction) as long as the system prompt and
+    tools are those with which the block was created.
     """
 
     prefixes: tuple[str, ...]
@@ -116,7 +116,7 @@ def start_of(prompt: Prompt) -> str:
 
 
 def bindings(prompt: Prompt) -> Iterator[tuple[Placed, Binding]]:
-    """Yield every block with its binding."""
+    """Yield every block with the binding before it."""
     start = start_of(prompt)
     binding = Binding((start,))
     for placed in prompt.blocks:

@@ -1,8 +1,8 @@
-"""The fake Messages server's handling of an accepted request: compact, cache, sign, count, answer.
+"""How the fake Messages server handles an accepted request: compact, cache, sign, count, answer.
 
-Threshold compaction is a separate pass before the reply: it reads the whole prompt, and the reply is made from its
-summary alone, as recorded: `usage.iterations` lists both, the top level only the reply. On-demand compaction is such a
-pass and nothing else. After a failed pass the reply is made from the whole prompt.
+Threshold compaction is a separate pass before the reply: it reads the whole prompt, and the reply is based on its
+summary alone, as recorded: `usage.iterations` lists both, the top level only the reply. On-demand compaction consists
+of such a pass only. After a failed pass, the reply is based on the whole prompt.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Pass:
 
 
 class Simulation:
-    """The model after one server. `encrypted`: threshold blocks carry `encrypted_content`."""
+    """The simulated model of one server. `encrypted`: threshold blocks carry `encrypted_content`."""
 
     def __init__(self, cache: PromptCache, memory: Memory, *, encrypted: bool) -> None:
         self._cache, self._memory, self._encrypted = cache, memory, encrypted
@@ -86,7 +86,7 @@ class Simulation:
     def _compact_at_threshold(
         self, checked: Checked, wanted: Reply, passes: list[_Pass]
     ) -> tuple[list[Said], Prompt | None]:
-        """Return the compaction block and the prompt that the model continues from, None if the pass failed."""
+        """Return the compaction block and the prompt from which the model continues, or None if the pass failed."""
         prompt = checked.plan.prompt
         use = self._cache.use(checked.model, prompt)
         if wanted.compaction_fails:
@@ -161,7 +161,7 @@ class Simulation:
 
 
 def _usage(passes: Sequence[_Pass], said: Sequence[Said], checked: Checked) -> dict[str, Any]:
-    """Return the report of a finished message: its top level leaves compaction out."""
+    """Return the usage report of a finished message: its top level excludes compaction."""
     replies = [one for one in passes if one.kind == "message"]
     usage = replies[-1].report() if replies else _Pass("", CacheUse(0), 0).report()
     del usage["type"]
@@ -181,7 +181,10 @@ def _fitting_stop(said: Sequence[Said]) -> str:
 
 
 def _parsed(arguments: str) -> Any:
-    """Return the input of a call; truncated (`max_tokens`) or too deep arguments are not JSON: it is then empty."""
+    """Return the input of a call.
+
+    If the arguments are truncated (`max_tokens`) or nested too deeply to be JSON, it is empty.
+    """
     try:
         return json.loads(arguments)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""The check in the chat templates of Mistral's models before the first token, in vLLM, llama.cpp and Ollama.
+"""The check that the chat templates of Mistral's models make before the first token, in vLLM, llama.cpp and Ollama.
 
-As in `chat_template.jinja` of Devstral Small 2 and Ministral 3: after an optional system message, user messages
-and assistant messages without tool calls must alternate, a user first. A template cannot refuse; it raises, and
-llama.cpp turns that into a 500, vLLM into a 400.
+As in `chat_template.jinja` of Devstral Small 2 and Ministral 3: after an optional system message, user messages and
+assistant messages without tool calls must alternate, beginning with a user message. A template cannot refuse a request;
+it raises an error, which llama.cpp turns into a 500 and vLLM into a 400.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_SYSTEM = "Only user, assistant and tool roles are supported, got system."
 
 
 def breaks_alternation(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the error that the template raises, "" if it accepts the messages."""
+    """Return the error that the template raises, or "" if it accepts the messages."""
     rest = messages[1:] if messages and messages[0]["role"] in ("system", "developer") else messages
     if any(message["role"] in ("system", "developer") for message in rest):
         return NO_SYSTEM
@@ -30,7 +30,7 @@ def breaks_alternation(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def refusal_of_template(messages: Sequence[Mapping[str, Any]], status: int) -> Refusal | None:
-    """Return the answer of a server with such a template: llama.cpp with `status` 500, vLLM with 400."""
+    """Return the refusal of a server with such a template (llama.cpp with `status` 500, vLLM with 400), or None."""
     words = breaks_alternation(messages)
     if not words:
         return None

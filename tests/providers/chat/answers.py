@@ -1,6 +1,6 @@
 """The answers of the loopback server, as lists of bytes, pauses and breaks: the exact bytes on the wire.
 
-`reply(…)` speaks the bytes of a real Chat Completions stream; every fault is an argument. An answer is data: a test
+`reply(…)` produces the bytes of a real Chat Completions stream; every fault is an argument. An answer is data: a test
 that needs other bytes builds an `Answer` itself.
 """
 
@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call of a scripted reply; `arguments` is JSON text. `id` "" = the deltas carry none."""
+    """A tool call of a scripted reply; `arguments` is JSON text. If `id` is "", the deltas have no id."""
 
     name: str
     arguments: str = "{}"
@@ -85,10 +85,10 @@ def reply(
 ) -> Answer:
     """Return a streamed reply.
 
-    finish: None = what fits. usage: a last chunk with this report. split_bytes: cut the stream into pieces of this
-    size, each its own HTTP chunk; one_chunk: everything at once. delay_s: pause before each event. gate: wait for it
-    after `gate_after` events. break_after: `break_with` after that many events. insert: raw bytes before event
-    `insert_at`.
+    finish: None for the appropriate finish reason. usage: a final chunk with this report. split_bytes: cut the stream
+    into parts of this size, each its own HTTP chunk; one_chunk: send everything at once. delay_s: pause before each
+    event. gate: wait for it after `gate_after` events. break_after: `break_with` after that many events. insert: raw
+    bytes before event `insert_at`.
     """
     stream = _Stream(model, line_end=b"\r\n" if crlf else b"\n")
     stream.add({"role": "assistant", "content": "", "refusal": None})
@@ -108,7 +108,7 @@ def reply(
 
 
 def interleave(calls: Sequence[Call], chunk_chars: int, *, whole: bool = False) -> list[dict[str, Any]]:
-    """Return tool-call deltas as OpenAI sends parallel calls, but mixed: one piece of each in turn."""
+    """Return tool-call deltas as OpenAI sends parallel calls, but interleaved: one fragment of each call in turn."""
     queues: list[list[dict[str, Any]]] = []
     for position, call in enumerate(calls):
         index = position if call.index is None else call.index
@@ -128,7 +128,7 @@ def interleave(calls: Sequence[Call], chunk_chars: int, *, whole: bool = False) 
 
 
 def whole_reply(text: str, *, calls: Sequence[Call] = (), usage: dict[str, Any] | None = None) -> Answer:
-    """Return a reply that is one JSON object, as gateways send that cannot stream."""
+    """Return a reply that is one JSON object, as sent by gateways that cannot stream."""
     message: dict[str, Any] = {"role": "assistant", "content": text or None}
     if calls:
         message["tool_calls"] = [
@@ -143,7 +143,7 @@ def whole_reply(text: str, *, calls: Sequence[Call] = (), usage: dict[str, Any] 
 
 @dataclass(frozen=True)
 class Counted:
-    """A reply whose usage the server counts itself: tokens read, tokens cached, tokens written."""
+    """A reply for which the server computes the usage: tokens read, tokens cached, tokens written."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -151,7 +151,7 @@ class Counted:
     """More arguments of `reply`; a reply that is not streamed has none."""
 
     def usage(self, prompt_tokens: int, cached_tokens: int) -> dict[str, Any]:
-        """Return the report of this reply to a prompt of that size."""
+        """Return the usage of this reply to a prompt of `prompt_tokens` tokens."""
         reasoning = count(self.arguments.get("reasoning", ""))
         said = count(self.text) + sum(count(call.name) + count(call.arguments) for call in self.calls)
         return {
@@ -175,7 +175,7 @@ def counted(text: str = "", *, calls: Sequence[Call] = (), **arguments: Any) -> 
 
 
 def answer_from(entry: dict[str, Any]) -> Answer | Counted:
-    """Return the answer an entry of a JSON script describes."""
+    """Return the answer described by an entry of a JSON script."""
     arguments = dict(entry)
     kind = arguments.pop("kind", "reply")
     if "calls" in arguments:

@@ -1,4 +1,4 @@
-"""How the user's own servers count a prompt: llama.cpp (`tools/server`), vLLM (`entrypoints/serve/tokenize`)."""
+"""Token counting of local servers: llama.cpp (`tools/server`), vLLM (`entrypoints/serve/tokenize`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _VLLM_KEYS = {"model", "messages", "tools", "chat_template_kwargs", "add_generat
 
 
 def counted(path: str, body: Mapping[str, Any], window: int) -> Answer:
-    """Return the answer of the server at that path; both refuse to continue a reply, as a model that thinks makes them.
+    """Return the server's answer at this path; both refuse to continue a reply, as they do for thinking models.
 
-    vLLM takes any key, and logs a warning about those it does not know; here they are refused.
+    vLLM accepts any key and logs a warning about unknown ones; here they are refused.
     """
     if body["messages"][-1]["role"] == "assistant":
         return failure(400, "Assistant response prefill is incompatible with enable_thinking.")

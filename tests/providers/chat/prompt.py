@@ -1,4 +1,4 @@
-"""The tokens of a Chat Completions request in order: tools, then the messages; counted and cached by the fake."""
+"""The tokens of a Chat Completions request in order, tools before messages, as counted and cached by the fake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FILE_TOKENS = 1000
 
 
 def lay_out(request: Mapping[str, Any]) -> Prompt:
-    """Return the tokens of the request. Fields only some endpoints know (reasoning) count as text."""
+    """Return the tokens of the request. Fields that only some endpoints know (such as reasoning) count as text."""
     prompt = Prompt()
     for tool in request.get("tools") or ():
         function = tool["function"]

@@ -1,8 +1,8 @@
-"""The refusals of OpenAI's Chat Completions endpoint, as a function from a request to its error.
+"""The rules of OpenAI's Chat Completions endpoint, as a function from a request to its error.
 
-Written from the API reference, the SDK's types (`wire_schemas.py`) and recorded 400s. Stricter than OpenAI in one
-point: empty messages are refused, because several compatible endpoints refuse them. Extensions of compatible endpoints
-must be named by the test (`Extras`).
+Written from the API reference, the SDK's types (`wire_schemas.py`) and recorded 400s. They are stricter than OpenAI in
+one respect: empty messages are refused, because several compatible endpoints refuse them. Tests must list extensions of
+compatible endpoints (`Extras`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 class Extras:
     """Fields that an endpoint accepts and OpenAI does not.
 
-    arguments: of the request. reasoning_fields: of assistant messages, as DeepSeek takes `reasoning_content`.
-    call_fields: of their calls, as Gemini takes `extra_content`.
+    arguments: fields of the request. reasoning_fields: fields of assistant messages, such as DeepSeek's
+    `reasoning_content`. call_fields: fields of their tool calls, such as Gemini's `extra_content`.
     """
 
     arguments: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Extras:
     call_fields: tuple[str, ...] = ()
 
     def stripped(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the request without them."""
+        """Return the request without these fields."""
         messages = [self._stripped_message(message) for message in request["messages"]]
         return {**{key: request[key] for key in request if key not in self.arguments}, "messages": messages}
 
@@ -50,9 +50,9 @@ class Extras:
 
 
 def refusal_of(request: Any, *, models: tuple[str, ...], window: int, extras: Extras | None = None) -> Refusal | None:
-    """Return the reason for refusing the request, None if it is accepted.
+    """Return the reason for refusing the request, or None if it is accepted.
 
-    `models` () = any model. `window` is in tokens, by the fakes' own count.
+    `models`: () accepts any model. `window` is in tokens, by the fakes' own count.
     """
     try:
         _check_arguments(request, models)
@@ -73,7 +73,7 @@ def count_tokens(request: Mapping[str, Any]) -> int:
 
 
 def _as_chat_says(refusal: Refusal) -> Refusal:
-    """Return the refusal with this endpoint's words for an argument it does not know."""
+    """Return the refusal with this endpoint's wording for unknown arguments."""
     if refusal.code != "unknown_parameter" or not re.fullmatch(r"\w+", refusal.param or ""):
         return refusal
     return Refusal(400, f"Unrecognized request argument supplied: {refusal.param}", refusal.code, refusal.param)

@@ -1,11 +1,11 @@
 """A loopback server for Chat Completions: for adapter tests, Neovim tests and benchmarks.
 
-In an async test: `async with ChatServer([reply("Hello")]) as server: … server.url … server.requests`; in another one
-`ChatServerThread` (`thread.py`). Answers of the script are given one per request; when it is used up, `default`
-answers (it repeats the last user message). Requests are checked as OpenAI checks them (`rules.py`) before an
-answer of the script is used; `check=False` leaves a body unparsed, for benchmarks with large histories. A `Counted`
-reply reports the server's own count of the request, with those in its simulated prompt cache (`server.cache.now_s` is
-that cache's clock).
+In an async test: `async with ChatServer([reply("Hello")]) as server: … server.url … server.requests`; in other tests
+`ChatServerThread` (`thread.py`). The script provides one answer per request; when it is used up, `default` answers (it
+repeats the last user message). Requests are checked as OpenAI checks them (`rules.py`) before an answer of the script
+is used; `check=False` leaves a body unparsed, for benchmarks with large histories. A `Counted` reply reports the
+server's own count of the request, including tokens in its simulated prompt cache (`server.cache.now_s` is that cache's
+clock).
 
 From a shell: `python -m tests.providers.chat.server --port 0` prints its port. The script of a running server can be
 set and its requests read over HTTP, so that tests in another process can use it:
@@ -32,12 +32,14 @@ from tests.providers.openai.refusal import Refusal
 
 
 class ChatServer(LoopbackServer):
-    """The server; see the module's text. `key` "" = no key is asked for. `window` is in tokens, 0 = unlimited.
+    """The server; see the module docstring.
 
-    `pages` are JSON bodies by path, for whatever else an endpoint can be asked with GET; they may be changed later.
-    `counts` is the path at which it counts prompts (`counting.py`), "" = it does not.
-    `alternates`: the status with which its chat template refuses roles that do not alternate, 0 = it takes them.
-    `extra_arguments`, `reasoning_fields` and `call_fields` are what it takes besides OpenAI's (`chat_rules.Extras`).
+    If `key` is "", no key is required. `window` is in tokens; 0 means unlimited.
+
+    `pages` are JSON bodies by path, for other GET requests to an endpoint; they may be changed later. `counts` is the
+    path at which the server counts prompts (`counting.py`), or "" if it does not. `alternates`: the status with which
+    its chat template refuses roles that do not alternate, or 0 to accept them. `extra_arguments`, `reasoning_fields`
+    and `call_fields` are accepted in addition to OpenAI's (`chat_rules.Extras`).
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class ChatServer(LoopbackServer):
         self._default = default or self._repeat_last
 
     def answer(self, request: Received) -> Answer:
-        """Return the refusal of the request, else the next answer."""
+        """Return the refusal of the request, or the next answer."""
         given = request.headers.get("authorization", "")
         if self._key and given != f"Bearer {self._key}":
             shown = given.removeprefix("Bearer ") if self._echo_key else given.removeprefix("Bearer ")[:3] + "****"
@@ -103,7 +105,7 @@ class ChatServer(LoopbackServer):
         return refusal
 
     def _accepted(self, request: Received) -> Answer:
-        """Return the next answer; whichever it is, the prompt is in the cache from now on."""
+        """Return the next answer, and add the prompt to the cache in any case."""
         body = request.json
         prompt = lay_out(body)
         key = f"{body['model']}:{body.get('prompt_cache_key')}"
@@ -122,7 +124,7 @@ class ChatServer(LoopbackServer):
         return Counted(f"You said: {users[-1] if users else ''}")
 
     def control(self, request: Received) -> Any:
-        """Store answers, or reset."""
+        """Store answers, or reset the server."""
         match request.path:
             case "/control/script":
                 self.script.extend(answer_from(entry) for entry in request.json)

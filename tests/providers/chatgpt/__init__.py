@@ -1,1 +1,1 @@
-"""OpenAI's “Sign in with ChatGPT” with plan usage, as a server on this machine."""
+"""OpenAI's “Sign in with ChatGPT” with plan usage, as a local server."""

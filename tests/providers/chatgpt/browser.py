@@ -1,4 +1,4 @@
-"""A minimal browser for logins: it opens an address and follows redirects.
+"""A minimal browser for logins: it opens a URL and follows redirects.
 
 From a shell: `python -m tests.providers.chatgpt.browser ADDRESS`.
 """
@@ -13,7 +13,7 @@ _LIMIT_S = 20.0
 
 
 def get(address: str, **headers: str) -> tuple[int, dict[str, str], str]:
-    """Return status, headers (names in lower case) and text of an address, without following redirects."""
+    """Return the status, headers (names in lower case) and text of a URL, without following redirects."""
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_LIMIT_S)
     try:
@@ -25,7 +25,7 @@ def get(address: str, **headers: str) -> tuple[int, dict[str, str], str]:
 
 
 def sign_in(address: str) -> str:
-    """Open the sign-in page; return the address it redirects to, without opening it."""
+    """Open the sign-in page; return the URL to which it redirects, without opening that."""
     status, headers, text = get(address)
     assert status == 302, f"{status}: {text}"
     return headers["location"]

@@ -16,7 +16,7 @@ UNSUPPORTED = "subscription_sharing_unsupported_capability"
 
 
 def check_plan(body: Any, headers: Mapping[str, str]) -> dict[str, Any]:
-    """Return the request as one with plain tools, which the rules of Responses know; raises Refused."""
+    """Return the request with plain tools, as known to the Responses rules; raises Refused."""
     if not isinstance(body, dict):
         refuse("We could not parse the JSON body of your request.")
     for name in ("openai-organization", "openai-project"):

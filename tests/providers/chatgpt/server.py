@@ -1,7 +1,7 @@
 """A loopback OpenAI for ChatGPT plans: the sign-in server and a plan's two endpoints, on one port.
 
-Written from OpenAI's pages below https://developers.openai.com/siwc/token-sharing-open-source. Requests that a plan
-does not accept are refused (`plan_rules.py`), the Responses server checks the rest. `GET /v1/models` answers in the
+Written from OpenAI's pages under https://developers.openai.com/siwc/token-sharing-open-source. Requests that a plan
+does not accept are refused (`plan_rules.py`); the Responses server checks the rest. `GET /v1/models` answers in the
 shape of the catalogue (`models`, `visibility`, `slug`).
 
 From a shell: `python -m tests.providers.chatgpt.server` prints its port; `POST /control/state` sets any attribute of
@@ -46,29 +46,29 @@ MODELS = [model("gpt-6-sol"), model("gpt-6-luna", context_window=128_000), model
 
 
 class ChatGPTServer(ResponsesServer):
-    """The server; see the module's text."""
+    """The server; see the module docstring."""
 
     def __init__(self, script: Iterable[Reply | Answer] = (), **options: Any) -> None:
         super().__init__(script, key="", rules=Rules(models=("gpt-6-sol", "gpt-6-luna", "gpt-6-hidden")), **options)
         self.sign_in = SignIn()
         self.models: list[dict[str, Any]] = list(MODELS)
         self.listing: Any = None
-        """The answer of `GET /v1/models` instead of `models`."""
+        """Body that `GET /v1/models` returns instead of `models`."""
         self.failures: list[Answer] = []
-        """Answers of `/v1/responses` that come first."""
+        """Answers that `/v1/responses` gives first."""
         self.tells_output = False
         """Whether the last event repeats the output; the endpoint was seen to leave it empty."""
         self.gates: dict[str, asyncio.Event] = {}
         """Gates by `grant_type`: the server processes a request at once, and answers when its gate opens."""
 
     async def start(self, port: int = 0) -> None:
-        """Listen, and know the own address."""
+        """Listen, and store the server's own URL."""
         await super().start(port)
         self.sign_in.base = self.base
 
     @property
     def base(self) -> str:
-        """Return its address without a path: the issuer."""
+        """Return the server's URL without a path: the issuer."""
         return self.url.removesuffix("/v1")
 
     def answer(self, request: Received) -> Answer:

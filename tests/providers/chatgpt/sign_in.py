@@ -1,7 +1,10 @@
-"""The sign-in server: discovery, the page, tokens, their refresh and end; from OpenAI's pages and the OAuth RFCs.
+"""The sign-in server: discovery, the page, tokens, their refresh and revocation.
 
-It refuses what those say is refused: another resource or redirect address, a wrong verifier, a code or a refresh token
-that was used, an unknown client. A refresh token that comes a second time ends the login (RFC 9700, 4.14.2).
+From OpenAI's pages and the OAuth RFCs.
+
+It refuses the requests that these documents say are refused: a different resource or redirect URL, a wrong verifier, a
+used code or refresh token, an unknown client. A refresh token that is used a second time ends the login (RFC 9700,
+4.14.2).
 """
 
 from __future__ import annotations
@@ -40,24 +43,24 @@ class Grant:
 
 @dataclass
 class SignIn:
-    """The state of the server, attributes for tests first."""
+    """The state of the server; the attributes for tests come first."""
 
     base: str = ""
     user: str = "ada@example.com"
     consent: str = "allow"
-    """The user's choice on the page: allow, deny, or `identity` (signs in, but not the plan)."""
+    """The user's choice on the page: allow, deny, or `identity` (sign in without granting use of the plan)."""
     lives_s: int = 3600
     issuer: str = ""
     endpoints_at: str = ""
-    """Another host for the endpoints of the discovery document."""
+    """A different host for the endpoints in the discovery document; "" for the server itself."""
     audience_is_list: bool = True
     claims: dict[str, Any] = field(default_factory=dict)
     callback: dict[str, str] = field(default_factory=dict)
-    """More for the address that the page ends at, or other values."""
+    """Additional or replaced parameters of the URL to which the page redirects."""
     token_answer: dict[str, Any] = field(default_factory=dict)
-    """More for the answer with tokens; None takes a field away."""
+    """Additional fields of the answer with tokens; None removes a field."""
     failures: list[Answer] = field(default_factory=list)
-    """Answers of the token endpoint that come first; nothing is changed by them."""
+    """Answers that the token endpoint gives first; they do not change its state."""
     clients: dict[str, str] = field(default_factory=dict)
     hosts: list[str] = field(default_factory=list)
     codes: dict[str, Grant] = field(default_factory=dict)
@@ -69,7 +72,7 @@ class SignIn:
     families: int = 0
 
     def answer(self, request: Received) -> Answer | None:
-        """Return the answer of the sign-in server; None = the request is not for it."""
+        """Return the answer of the sign-in server, or None if the request is not for it."""
         match request.method, request.path:
             case "GET", "/.well-known/openid-configuration":
                 return json_answer(self._discovery())
@@ -85,7 +88,7 @@ class SignIn:
         return None
 
     def account_of(self, grant: Grant) -> str:
-        """Return the `sub` of whose grant it is."""
+        """Return the `sub` of the user who made the grant."""
         return f"user-{hashlib.sha256(grant.user.encode()).hexdigest()[:12]}"
 
     def expire(self) -> None:

@@ -12,7 +12,7 @@ from tests.providers.responses.answers import Reply
 
 
 class ChatGPTServerThread(LoopbackThread[ChatGPTServer]):
-    """`with ChatGPTServerThread() as server:`; its attributes may be set from the test."""
+    """Context manager: `with ChatGPTServerThread() as server:`; tests may set the server's attributes."""
 
     def __init__(self, script: Iterable[Reply | Answer] = (), **options: Any) -> None:
         answers = list(script)

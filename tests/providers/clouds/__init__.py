@@ -1,1 +1,1 @@
-"""Loopback servers of clouds: Bedrock, Vertex AI and Azure, which verify who signed a request before answering."""
+"""Loopback cloud servers: Bedrock, Vertex AI and Azure, which verify the signature or token before answering."""

@@ -1,7 +1,7 @@
 """Azure OpenAI and Claude in Azure Foundry on the loopback interface.
 
-A request is answered with a token of Entra ID for this service and no other; a key beside it is refused. Tokens are
-given out by the managed identity that an app of Azure has, or by `entra.EntraServer`.
+A request is answered only with an Entra ID token for this service; an additional key is refused. Tokens are issued by
+the managed identity of an Azure app, or by `entra.EntraServer`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SCOPE = "https://cognitiveservices.azure.com"
 
 
 class AzureServer(ChatServer):
-    """The server. `issued` are the tokens it gave out, or those of a login; those in `revoked` are refused."""
+    """The server. `issued` are the tokens issued by it or by a login; those in `revoked` are refused."""
 
     def __init__(self, script: Any = (), *, issued: list[str] | None = None, **fields: Any) -> None:
         super().__init__(script, key="", **fields)
@@ -33,7 +33,7 @@ class AzureServer(ChatServer):
         return f"{self.url.removesuffix('/v1')}/msi/token"
 
     def answer(self, request: Received) -> Answer:
-        """Give out a token, or answer a request that has one."""
+        """Issue a token, or answer a request that has one."""
         if request.path == "/msi/token":
             asked = parse_qs(request.query)
             if request.headers.get("x-identity-header") != IDENTITY_HEADER or asked["resource"] != [SCOPE]:

@@ -1,6 +1,6 @@
-"""Bedrock on the loopback interface: a signature that is checked, a model in the path, a reply in frames.
+"""Bedrock on the loopback interface: the signature is checked, the model is in the path, and the reply is in frames.
 
-The fake of the Messages API judges the body and writes the reply.
+The fake Messages API judges the body and writes the reply.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class BedrockServer(AnthropicServer):
         super().__init__(script, key="sk-inner", models=(replace(SONNET, id=MODEL),), **fields)
         self.token, self.mantle = token, mantle
         self.unsigned: list[str] = []
-        """Why requests were refused before their body was looked at."""
+        """Reasons why requests were refused before their body was read."""
 
     def answer(self, request: Received) -> Answer:
         """Return the answer to a signed request."""
@@ -90,7 +90,7 @@ def _framed(part: bytes) -> bytes:
 
 
 def _as_messages(request: Received, path: str, body: Any, betas: str = "") -> Received:
-    """Return the request as the fake of the Messages API gets it."""
+    """Return the request in the form that the fake Messages API receives."""
     headers = {"x-api-key": "sk-inner", "anthropic-version": "2023-06-01", "content-type": "application/json"}
     given = betas or request.headers.get("anthropic-beta", "")
     headers |= {"anthropic-beta": given} if given else {}

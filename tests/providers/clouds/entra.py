@@ -1,6 +1,6 @@
 """The login of Entra ID on the loopback interface, for an application that has a client secret.
 
-It speaks HTTPS, as the libraries of Azure insist on: `trusted_by` lets them trust its certificate.
+It uses HTTPS, because Azure's libraries insist on it; `trusted_by` makes them trust its certificate.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WRONG_SECRET = "AADSTS7000215: Invalid client secret provided."
 
 
 class EntraServer(LoopbackServer):
-    """The server. `issued` are the tokens it issued, `scopes` the requested scope of each."""
+    """The server. `issued` are the tokens it issued, `scopes` the requested scopes."""
 
     def __init__(self) -> None:
         super().__init__(tls=True)
@@ -30,11 +30,11 @@ class EntraServer(LoopbackServer):
 
     @property
     def authority(self) -> str:
-        """Return the address that the libraries of Azure call an authority."""
+        """Return the URL that Azure's libraries call an authority."""
         return self.url.removesuffix("/v1")
 
     def trusted_by(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let applications with a client secret log in here and not at Microsoft, whom the library would ask first."""
+        """Make applications with a client secret log in here, not at Microsoft, which the library would ask first."""
         import azure.identity
 
         here = {"authority": self.authority, "disable_instance_discovery": True}
@@ -43,7 +43,7 @@ class EntraServer(LoopbackServer):
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(CERTIFICATE))
 
     def answer(self, request: Received) -> Answer:
-        """Say where tokens are, or give one out to the application."""
+        """Return the location of the token endpoint, or issue a token to the application."""
         base = f"{self.authority}/{TENANT}"
         match request.method, request.path.removeprefix(f"/{TENANT}/"):
             case "GET", "v2.0/.well-known/openid-configuration":

@@ -20,7 +20,7 @@ def frame(headers: dict[str, str], payload: bytes) -> bytes:
 
 
 def chunk(event: bytes) -> bytes:
-    """Return the frame of one event of a Messages stream, given as server-sent events."""
+    """Return the frame for one event of a Messages stream, which is given as a server-sent event."""
     data = b"".join(line.removeprefix(b"data: ") for line in event.splitlines() if line.startswith(b"data: "))
     headers = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
     return frame(headers, json.dumps({"bytes": base64.b64encode(data).decode(), "p": "abcdefgh"}).encode())

@@ -1,6 +1,6 @@
 """AWS Signature Version 4 as a server checks it, from the description in AWS's documentation.
 
-Nothing of it is botocore's, which signs on the other side: a mistake of one is not a mistake of both.
+It shares no code with botocore, which signs on the other side, so neither repeats the other's mistakes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def why_refused(
     service: str,
     now: datetime | None = None,
 ) -> str:
-    """Return why a request is refused, "" when its signature is right. `secrets` are secret keys by key id."""
+    """Return why a request is refused, or "" if its signature is right. `secrets` are secret keys by key id."""
     found = _AUTHORIZATION.fullmatch(headers.get("authorization", ""))
     if found is None:
         return "Missing Authentication Token"

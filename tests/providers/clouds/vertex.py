@@ -1,7 +1,7 @@
 """Vertex AI on the loopback interface, with the token endpoint of Google's accounts.
 
-A service account signs an assertion; it gets a token for it, and only with that token is a request answered. The
-fake of the Messages API writes the reply.
+A service account signs an assertion and gets a token for it; a request is answered only with that token. The fake
+Messages API writes the reply.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _key() -> rsa.RSAPrivateKey:
 
 
 class VertexServer(AnthropicServer):
-    """The server. `issued` are the tokens it gave out; those in `revoked` are refused."""
+    """The server. `issued` are the tokens it issued; those in `revoked` are refused."""
 
     def __init__(self, script: Any = (), **fields: Any) -> None:
         super().__init__(script, key="sk-inner", models=(replace(SONNET, id=MODEL),), **fields)
@@ -49,7 +49,7 @@ class VertexServer(AnthropicServer):
         self.bad_assertions: list[str] = []
 
     def write_account(self, path: Path) -> Path:
-        """Write the file of a service account whose tokens come from this server; return its path."""
+        """Write the key file of a service account whose tokens come from this server; return its path."""
         private = _key().private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -66,7 +66,7 @@ class VertexServer(AnthropicServer):
         return path
 
     def answer(self, request: Received) -> Answer:
-        """Give out a token, or answer a request that has one."""
+        """Issue a token, or answer a request that has one."""
         if request.path == "/token":
             return self._token(request)
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")

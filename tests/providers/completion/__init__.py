@@ -1,1 +1,1 @@
-"""Servers that fill in code, as their documentation describes them."""
+"""Code completion servers, as their documentation describes them."""

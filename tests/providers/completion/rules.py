@@ -1,4 +1,4 @@
-"""The refusals of endpoints that fill in code, in their own words and forms.
+"""The refusals of code completion endpoints, in their own wording and format.
 
 llama.cpp: tools/server/README.md and its `/infill` handler; Ollama: docs/api.md and the errors of `/api/generate`; vLLM
 refuses `suffix`; Mistral and DeepSeek: their API references.
@@ -29,7 +29,7 @@ _OLLAMA_OPTIONS = {"seed", "temperature", "top_k", "top_p", "min_p", "stop", "nu
 
 
 def refuse_llamacpp(body: Mapping[str, Any], *, fills_in: bool, window: int = 0) -> Answer | None:
-    """Return llama.cpp's refusal of a body of `/infill`; `window` in tokens of three characters, 0 = unlimited."""
+    """Return llama.cpp's refusal of an `/infill` body; `window` is in tokens of three characters, 0 for unlimited."""
     if not fills_in:
         return _llamacpp(501, "Infill is not supported by this model: prefix token is missing. ", "not_supported_error")
     for name in ("input_prefix", "input_suffix"):
@@ -58,7 +58,7 @@ def _llamacpp(status: int, message: str, kind: str = "invalid_request_error") ->
 
 
 def refuse_completions(body: Mapping[str, Any], models: tuple[str, ...]) -> Answer | None:
-    """Return vLLM's refusal of a body of `/v1/completions`."""
+    """Return vLLM's refusal of a `/v1/completions` body."""
     if body.get("suffix") is not None:
         return _openai(400, "suffix is not currently supported", "BadRequestError")
     if not isinstance(body.get("prompt"), str):
@@ -75,7 +75,7 @@ def _openai(status: int, message: str, kind: str) -> Answer:
 
 
 def refuse_ollama(body: Mapping[str, Any], models: tuple[str, ...], *, fills_in: bool) -> Answer | None:
-    """Return Ollama's refusal of a body of `/api/generate`. Unknown fields it ignores; here they are a mistake."""
+    """Return Ollama's refusal of an `/api/generate` body. Ollama ignores unknown fields; here they are an error."""
     assert set(body) <= _OLLAMA_FIELDS, set(body) - _OLLAMA_FIELDS
     assert set(body.get("options", {})) <= _OLLAMA_OPTIONS
     if body.get("model") not in models:
@@ -89,7 +89,7 @@ def refuse_ollama(body: Mapping[str, Any], models: tuple[str, ...], *, fills_in:
 
 
 def refuse_mistral(body: Mapping[str, Any], models: tuple[str, ...]) -> Answer | None:
-    """Return Mistral's refusal of a body of `/v1/fim/completions`: it takes no field that it does not know."""
+    """Return Mistral's refusal of a `/v1/fim/completions` body, which may not have unknown fields."""
     wrong = [_detail(name, "missing", "Field required") for name in ("model", "prompt") if name not in body]
     wrong += [
         _detail(name, "extra_forbidden", "Extra inputs are not permitted") for name in set(body) - set(_MISTRAL_FIELDS)
@@ -123,7 +123,7 @@ def _detail(name: str, kind: str, message: str) -> dict[str, Any]:
 
 
 def refuse_deepseek(body: Mapping[str, Any], models: tuple[str, ...]) -> Answer | None:
-    """Return DeepSeek's refusal of a body of `/beta/completions`."""
+    """Return DeepSeek's refusal of a `/beta/completions` body."""
     for name, value in body.items():
         if name not in _DEEPSEEK_FIELDS or not isinstance(value, _DEEPSEEK_FIELDS[name]):
             return _deepseek(422, f"Failed to deserialize the JSON body into the target type: {name}")

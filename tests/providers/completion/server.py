@@ -1,10 +1,10 @@
-"""A loopback server that fills in code, at all paths that such servers have.
+"""A loopback code completion server, at all paths that such servers have.
 
 They are `/infill`, `/v1/completions`, `/api/generate`, `/v1/fim/completions` and `/beta/completions`.
 
-`async with FillServer(["text"]) as server: … server.address … server.requests`. Texts of the script are given one per
-request, an `Answer` of it is sent as it is; when it is used up, every reply is empty. Requests are checked as the real
-ones check them (`rules.py`) before anything of the script is spent. `key` is asked for by the paid ones only.
+`async with FillServer(["text"]) as server: … server.address … server.requests`. The script provides one text per
+request; an `Answer` in it is sent unchanged, and when it is used up, every reply is empty. Requests are checked as the
+real servers check them (`rules.py`) before an entry of the script is used. Only the paid services require `key`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ PAID = ("/v1/fim/completions", "/beta/completions")
 
 
 class FillServer(LoopbackServer):
-    """The server; see the module docstring. `fills_in`: whether the loaded model has the tokens for it.
+    """The server; see the module docstring. `fills_in`: whether the loaded model has fill-in-the-middle tokens.
 
-    `window` is llama.cpp's, in tokens, 0 = unlimited; `runs` is its description at `/props`.
+    `window` is the context window of llama.cpp in tokens, 0 for unlimited; `runs` is its description at `/props`.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class FillServer(LoopbackServer):
 
     @property
     def address(self) -> str:
-        """Return the address without a path."""
+        """Return the server's URL without a path."""
         return f"http://127.0.0.1:{self.port}"
 
     def answer(self, request: Received) -> Answer:
-        """Return the refusal the request earns, else the next text."""
+        """Return the refusal of the request, or the next text."""
         if request.path in PAID and request.headers.get("authorization") != f"Bearer {self._key}":
             return self._unauthorized(request.path)
         if request.path == "/props" and self._runs:
@@ -76,7 +76,7 @@ class FillServer(LoopbackServer):
         return wanted if isinstance(wanted, Answer) else json_answer(form(wanted, body))
 
     def control(self, request: Received) -> Any:
-        """Lay texts in store."""
+        """Add texts to the script."""
         if request.path == "/control/script":
             self.script.extend(request.json)
             return len(self.script)

@@ -1,1 +1,1 @@
-"""An endpoint for embeddings that exists only in tests: `server` answers, `rules` refuse, `hashing` makes vectors."""
+"""An embedding endpoint for tests only: `server` answers, `rules` refuse requests, `hashing` creates vectors."""

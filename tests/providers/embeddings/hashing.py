@@ -1,4 +1,4 @@
-"""Vectors without a model: hashed words, the same everywhere. Texts that share words are near each other."""
+"""Vectors without a model: hashed words, the same everywhere. Texts with common words have similar vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SYNONYMS = {"fetch": "load", "read": "load", "auth": "login", "signin": "login",
 
 
 def hashed_vector(text: str, width: int = 32) -> list[float]:
-    """Return a vector of length 1: each word adds itself at two places; a text without words gets the first axis."""
+    """Return a vector of length 1: each word adds to two components; a text without words gets the first axis."""
     vector = [0.0] * width
     for word in _words(text):
         digest = blake2b(word.encode(), digest_size=4).digest()

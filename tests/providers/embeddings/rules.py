@@ -1,4 +1,4 @@
-"""The refusals of embedding endpoints, in their own words.
+"""The refusals of embedding endpoints, in their own wording.
 
 OpenAI: the API reference (no empty text, 2048 texts, 8192 tokens each, 300,000 in all, unknown parameters, `dimensions`
 only of the third models). Ollama: `the input length exceeds the context length` (github.com/ollama/ollama/issues/14186,
@@ -22,7 +22,7 @@ Flavour = Literal["openai", "ollama", "llama.cpp", "vllm", "tei"]
 
 @dataclass(frozen=True)
 class Limits:
-    """A server's start options; in tokens."""
+    """A server's start options; sizes are in tokens."""
 
     model: str
     text_tokens: int
@@ -32,7 +32,7 @@ class Limits:
 
 
 def refusal_of(flavour: Flavour, body: Mapping[str, Any], limits: Limits) -> Answer | None:
-    """Return the answer to a request that the server does not take, None for one that it takes."""
+    """Return the refusal of a request, or None if the server accepts it."""
     value = body.get("input")
     texts = [value] if isinstance(value, str) else value
     if flavour != "openai" and not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):

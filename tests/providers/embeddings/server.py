@@ -1,8 +1,8 @@
-"""A loopback server that speaks `/v1/embeddings` as OpenAI, Ollama, llama.cpp, vLLM or TEI do.
+"""A loopback server that implements `/v1/embeddings` like OpenAI, Ollama, llama.cpp, vLLM or TEI.
 
 `async with EmbeddingServer("ollama") as server: … server.url … server.texts`; in a test that is not async
-`EmbeddingServerThread`. Vectors are hashed words (`hashing.py`). A request is judged first (`rules.py`), then the next
-answer of the script is given, and the vectors when it is used up. `shape` changes a good answer before it is sent.
+`EmbeddingServerThread`. Vectors are hashed words (`hashing.py`). A request is judged first (`rules.py`); then the next
+answer of the script is sent or, when it is used up, the vectors. `shape` changes a successful answer before it is sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ Body = dict[str, Any]
 
 
 class EmbeddingServer(LoopbackServer):
-    """The server; see the module's text. `key` "" = none is asked for. `texts`: those that got vectors, in order."""
+    """The server; see the module docstring.
+
+    If `key` is "", no key is required. `texts` are those that got vectors, in order.
+    """
 
     def __init__(
         self,
@@ -47,7 +50,7 @@ class EmbeddingServer(LoopbackServer):
         self._limits = Limits(model, text_tokens, request_tokens, max_texts, width)
 
     def answer(self, request: Received) -> Answer:
-        """Return the refusal the request earns, else the next answer of the script, else the vectors."""
+        """Return the refusal of the request, or the next answer of the script, or else the vectors."""
         given = request.headers.get("authorization", "")
         if self._key and given != f"Bearer {self._key}":
             # As OpenAI echoes it, and as a careless gateway does.
@@ -72,7 +75,7 @@ class EmbeddingServer(LoopbackServer):
 
 
 def reply(texts: list[str], width: int, is_base64: bool = False, model: str = "test-embedding") -> Body:
-    """Return the body of a good answer."""
+    """Return the body of a successful answer."""
     vectors = [hashed_vector(text, width) for text in texts]
     entries = [
         {"object": "embedding", "index": index, "embedding": packed(vector) if is_base64 else vector}

@@ -1,11 +1,12 @@
 """A loopback GitHub with Copilot: the device flow, the token exchange, models, and the three reply endpoints.
 
 Written from https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow and from
-the requests and replies of public plugins. Possibly stricter than the real one. Refused are requests to Copilot
-without its headers, an image without its own header, a model at an endpoint that does not serve it, a revoked token.
+the requests and replies of public plugins. The server may be stricter than the real one. It refuses requests to Copilot
+without its headers, images without their own header, models at an endpoint that does not serve them, and revoked
+tokens.
 
-From a shell: `python -m tests.providers.github.server` prints its port; `POST /control/approve` is the user typing in
-the code, `POST /control/state` sets any of the attributes below, `GET /control/requests` lists the requests.
+From a shell: `python -m tests.providers.github.server` prints its port; `POST /control/approve` acts as the user
+entering the code, `POST /control/state` sets any of the attributes below, `GET /control/requests` lists the requests.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ MODELS = [
 
 
 class GitHubServer(LoopbackServer):
-    """The server; see the module's text. Times are in seconds."""
+    """The server; see the module docstring. Times are in seconds."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pending = 1
-        """How many polls report that the user has not entered the code yet."""
+        """Number of polls that report that the user has not entered the code yet."""
         self.login_error: dict[str, Any] = {}
         self.logins = [LOGIN]
         self.interval: float = 1
@@ -171,7 +172,7 @@ class GitHubServer(LoopbackServer):
 
     @property
     def base(self) -> str:
-        """Return its address without a path."""
+        """Return the server's URL without a path."""
         return self.url.removesuffix("/v1")
 
 

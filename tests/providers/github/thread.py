@@ -7,7 +7,7 @@ from tests.providers.loopback.thread import LoopbackThread
 
 
 class GitHubServerThread(LoopbackThread[GitHubServer]):
-    """`with GitHubServerThread() as server:`; its attributes may be set from the test."""
+    """Context manager: `with GitHubServerThread() as server:`; tests may set the server's attributes."""
 
     def __init__(self) -> None:
         super().__init__(GitHubServer, "openai.chat")

@@ -1,7 +1,7 @@
 """The answers of a loopback server, as lists of bytes, pauses and breaks: the exact bytes on the wire.
 
-Common to all providers' answers: plain bodies, JSON, failures, silence, and the faults of a stream of events
-can have. An answer is data: a test that needs other bytes builds an `Answer` itself.
+Common to all providers: plain bodies, JSON, failures, silence, and faults in an event stream. An answer is data: a test
+that needs other bytes builds an `Answer` itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DROP = "drop"
 CLOSE = "close"
 """In `Answer.parts`: close the connection here without the end of the HTTP body."""
 END = "end"
-"""As `Faults.break_with`: end the HTTP body here as if everything had been said."""
+"""As `Faults.break_with`: end the HTTP body here as if it were complete."""
 
 Part = bytes | float | asyncio.Event | str
 
@@ -26,7 +26,7 @@ Part = bytes | float | asyncio.Event | str
 class Answer:
     """One HTTP answer. `parts`: bytes to send, seconds to wait, an event to wait for, `DROP` or `CLOSE`.
 
-    With `content_length` the body is sent with that header, otherwise each part of bytes is one HTTP chunk.
+    With `content_length` the body is sent with that header; otherwise each bytes part is one HTTP chunk.
     """
 
     status: int = 200
@@ -38,11 +38,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Faults:
-    """Faults of a stream of events.
+    """Faults of an event stream.
 
-    delay_s: pause before each event. gate: wait for it after `gate_after` events. break_after: `break_with` after
-    that many events; break_at_byte: after that many bytes. insert: raw bytes before event `insert_at`. split_bytes:
-    cut the stream into pieces of this size, each its own HTTP chunk; one_chunk: everything at once.
+    delay_s: pause before each event. gate: wait for it after `gate_after` events. break_after: `break_with` after that
+    many events; break_at_byte: after that many bytes. insert: raw bytes before event `insert_at`. split_bytes: cut the
+    stream into parts of this size, each its own HTTP chunk; one_chunk: send everything at once.
     """
 
     delay_s: float = 0.0
@@ -80,7 +80,7 @@ class Faults:
 
 
 def _joined(parts: Sequence[Part], size: int) -> list[Part]:
-    """Join neighbouring bytes; cut them into pieces of `size` bytes when it is not 0."""
+    """Join consecutive bytes, and cut them into parts of `size` bytes unless it is 0."""
     joined: list[Part] = []
     buffer = b""
     for part in (*parts, ""):

@@ -1,7 +1,8 @@
-"""A server that gives recorded answers and fails at a chosen moment of a request, by reset, close or silence.
+"""A server that sends recorded answers and fails at a chosen moment of a request, by reset, close or silence.
 
-It counts the requests it has whole: those a provider works on. The faults are those of the first connections, one
-each; later connections have none. Its receive buffer is small, so that a large request is never all on its way.
+It counts the complete requests, which are those a provider processes. Each fault applies to one connection, beginning
+with the first; later connections have none. Its receive buffer is small, so that a large request is never completely in
+transit.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Fault:
 
 
 class FaultyServer:
-    """The server. `answer(number)` returns the raw HTTP answer to a request, counted from 1."""
+    """The server. `answer(number)` returns the raw HTTP answer to a request; numbers start at 1."""
 
     def __init__(self, answer: Callable[[int], bytes], faults: Sequence[Fault] = ()) -> None:
         self._answer, self._faults = answer, list(faults)
@@ -44,7 +45,7 @@ class FaultyServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def fail_next(self, fault: Fault) -> None:
-        """Let the next request meet this fault, on whichever connection it comes."""
+        """Apply this fault to the next request, on any connection."""
         self._next = fault
 
     async def __aenter__(self) -> Self:
@@ -113,7 +114,7 @@ async def _skip(reader: asyncio.StreamReader, count: int) -> None:
 
 
 def _end(answer: bytes, fault: Fault) -> int:
-    """Return how much of the answer is sent before the fault."""
+    """Return the number of bytes of the answer that are sent before the fault."""
     body = answer.index(b"\r\n\r\n") + 4
     match fault.at:
         case "head back":

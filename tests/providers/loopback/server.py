@@ -1,10 +1,11 @@
 """A loopback HTTP/1.1 server for fake providers: scripted answers, recorded requests.
 
-Shared by the fakes of all providers: sockets, keep-alive, chunked answers that can be cut or held at any byte, the
-noticing of clients that leave, and `/control/…` for tests in another process. It knows no provider: a subclass says
-in `answer` what a request gets, and in `control` what its own controls do.
+Shared by the fakes of all providers: sockets, keep-alive, chunked answers that can be cut or held at any byte,
+detection of clients that disconnect, and `/control/…` for tests in another process. It does not depend on a provider: a
+subclass implements the answer to a request in `answer` and its own controls in `control`.
 
-Written on asyncio streams, because a web framework does not let a test break a connection in the middle of a chunk.
+It is written with asyncio streams, because a web framework does not let a test break a connection in the middle of a
+chunk.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from tests.patience import PATIENCE_S
 from tests.providers.loopback.answers import CLOSE, DROP, Answer, failure, json_answer
 
 CERTIFICATE = Path(__file__).with_name("loopback_tls.pem")
-"""Certificate and key of a TLS server, for 127.0.0.1 and localhost until 2120; self-signed, so a client must be
-configured to trust it (SSL_CERT_FILE)."""
+"""Certificate and key of a TLS server, for 127.0.0.1 and localhost until 2120; it is self-signed, so a client must be
+configured to trust it (SSL_CERT_FILE).
+"""
 
 _REASONS = {
     200: "OK",
@@ -40,7 +42,7 @@ _REASONS = {
 
 @dataclass
 class Received:
-    """A request as it came in. `aborted` becomes true when the client left before the answer was whole."""
+    """A request as received. `aborted` becomes true if the client disconnects before the answer is complete."""
 
     method: str
     path: str
@@ -62,7 +64,7 @@ _QUIET_ROUNDS = 8
 
 
 class LoopbackServer:
-    """The server; see the module's text. With `tls` it speaks HTTPS with `CERTIFICATE`."""
+    """The server; see the module docstring. With `tls` it uses HTTPS with `CERTIFICATE`."""
 
     def __init__(self, *, tls: bool = False) -> None:
         self._tls = tls
@@ -73,19 +75,19 @@ class LoopbackServer:
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: dict[asyncio.StreamWriter, Any] = {}
-        """The socket of each connection, from its beginning until it is closed."""
+        """The socket of each connection until the connection is closed."""
 
     def answer(self, request: Received) -> Answer:
         """Return the answer to the request."""
         raise NotImplementedError
 
     def control(self, request: Received) -> Any:
-        """Carry out a request under `/control/`; return its JSON answer, None for an unknown one."""
+        """Carry out a request under `/control/`; return its JSON answer, or None for an unknown request."""
         raise NotImplementedError
 
     @property
     def port(self) -> int:
-        """Return the port it listens on."""
+        """Return the port on which the server listens."""
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -124,7 +126,7 @@ class LoopbackServer:
         await self._server.wait_closed()
 
     def _open_connections(self) -> int:
-        """Return how many there are: a closed transport gives its socket up in the next round of the loop."""
+        """Return the number of open connections: a closed transport frees its socket in the loop's next iteration."""
         self._open = {writer: connected for writer, connected in self._open.items() if connected.fileno() >= 0}
         return len(self._open)
 
@@ -138,7 +140,7 @@ class LoopbackServer:
         await self.close()
 
     def release(self, gate: asyncio.Event) -> None:
-        """Open a gate an answer waits at; from any thread."""
+        """Open a gate at which an answer waits; may be called from any thread."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(gate.set)
 
@@ -174,7 +176,7 @@ class LoopbackServer:
             writer.close()
 
     async def _respond(self, request: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; return whether the connection lives on."""
+        """Answer one request; return whether the connection stays open."""
         if request.path.startswith("/control/"):
             return await self._send(self._controlled(request), request, reader, writer)
         self.requests.append(request)
@@ -219,7 +221,7 @@ class LoopbackServer:
                 self._changed.set()
 
     async def _pause(self, part: Any, leaving: asyncio.Future[bytes]) -> bool:
-        """Wait; return whether the client left meanwhile."""
+        """Wait; return whether the client disconnected in the meantime."""
         pause: Any = part.wait() if isinstance(part, asyncio.Event) else asyncio.sleep(part)
         waiting: asyncio.Future[Any] = asyncio.ensure_future(pause)
         both: set[asyncio.Future[Any]] = {waiting, leaving}

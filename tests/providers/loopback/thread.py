@@ -16,9 +16,9 @@ Server = TypeVar("Server", bound=LoopbackServer)
 
 
 class LoopbackThread(Generic[Server]):
-    """Serve in a thread as long as the `with` block lasts; `make` is called in that thread's loop.
+    """Serve in a thread until the `with` block ends; `make` is called in that thread's event loop.
 
-    `kinds` are the request bodies the server checks.
+    `kinds` are the kinds of request bodies that the server checks.
     """
 
     def __init__(self, make: Callable[[], Server], *kinds: Kind) -> None:
@@ -28,7 +28,7 @@ class LoopbackThread(Generic[Server]):
         self._thread = threading.Thread(target=self._loop.run_forever, name="loopback-server", daemon=True)
         self.server: Server
         self.port = 0
-        """Where it listens, 0 = at any free port."""
+        """Port on which the server listens, 0 for any free port."""
 
     def __enter__(self) -> Server:
         # The vocabulary and the SDK's types take seconds: the first request must not wait for them, tests have limits.

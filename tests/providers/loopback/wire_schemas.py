@@ -1,12 +1,13 @@
 """Validators of request bodies, generated from the SDKs' request types: an unknown key is a problem.
 
-The providers answer 400 to a key they do not know, at any depth; the SDKs send whatever they are given. So the types
-the SDKs publish (`TypedDict`s) are turned into strict validators: every object forbids other keys, `Iterable` means a
-list, values that only Python can hold (open files, response models) are excluded, nothing is converted. Problems read
-as Anthropic's do (`messages.0.content.1.text.foo: Extra inputs are not permitted`), whose API validates the same way.
+The providers answer 400 to an unknown key at any depth; the SDKs send whatever they are given. So the types published
+by the SDKs (`TypedDict`s) are turned into strict validators: every object forbids other keys, `Iterable` means a list,
+values that exist only in Python (open files, response models) are excluded, and nothing is converted. Problems have the
+form of Anthropic's (`messages.0.content.1.text.foo: Extra inputs are not permitted`), whose API validates in the same
+way.
 
-A validator is built on first use and kept; the SDK is imported then, too. Rules outside the types (pairing, limits,
-betas) are not checked here: `tests.providers.anthropic.rules`, `chat/rules.py`.
+A validator is built and cached on first use, which also imports the SDK. Rules outside the types (pairing, limits,
+betas) are not checked here: see `tests.providers.anthropic.rules`, `chat/rules.py`.
 """
 
 from __future__ import annotations
@@ -43,9 +44,11 @@ _TYPES: dict[str, tuple[str, str, str]] = {
 _PYTHON_ONLY = ("model", "lax-or-strict", "is-instance", "function-plain", "function-after")
 _TAG_KEYS = ("type", "role")
 _CHOICE = "?"
-"""Begins the label of a choice of an untagged union, to recognise the problems of the matching choice."""
+"""Prefix of the labels of choices in an untagged union, used to recognise the problems of the matching choice."""
 _SILENT = "@"
-"""Begins a tag that a problem's path omits: Anthropic's paths contain the type of a block, not a message's role."""
+"""Prefix of tags that are omitted from a problem's path: Anthropic's paths contain a block's type, but not a message's
+role.
+"""
 
 Schema = dict[str, Any]
 
@@ -62,7 +65,7 @@ def schema_problems(kind: Kind, body: Mapping[str, Any], limit: int = 5) -> list
 
 
 def build_validators(*kinds: Kind) -> None:
-    """Build the validators of these kinds now, with the SDK's import; once per process, some seconds."""
+    """Build the validators of these kinds now and import the SDK; this takes a few seconds once per process."""
     for kind in kinds:
         for streams in (False, True) if _TYPES[kind][2] else (False,):
             _validator(kind, streams)
@@ -87,13 +90,13 @@ def _validator(kind: Kind, streams: bool) -> SchemaValidator:
 
 
 class _Strict:
-    """Rewrites pydantic's core schema of a `TypedDict` into one that only accepts exactly its JSON."""
+    """Rewrites pydantic's core schema of a `TypedDict` into one that accepts only its exact JSON form."""
 
     def __init__(self, definitions: Mapping[str, Schema]) -> None:
         self._definitions = definitions
 
     def is_python_only(self, schema: Schema) -> bool:
-        """Return whether no JSON value is meant by it."""
+        """Return whether the schema matches no JSON value."""
         return str(self._resolve(schema)["type"]) in _PYTHON_ONLY
 
     def rewrite(self, schema: Schema) -> Schema:
@@ -147,7 +150,7 @@ class _Strict:
         return [deepest for one in inner for deepest in self._choices_of(one)]
 
     def _tagged(self, objects: list[Schema]) -> Schema | None:
-        """Return a union discriminated by `type` or `role`, None if its objects cannot be distinguished that way."""
+        """Return a union discriminated by `type` or `role`, or None if its objects cannot be distinguished that way."""
         for key in _TAG_KEYS:
             fields = [self._resolve(choice)["fields"].get(key) for choice in objects]
             tags = [_literals(field["schema"]) if field else () for field in fields]
@@ -171,7 +174,10 @@ class _Strict:
 
 
 def _plain(text: str) -> str:
-    """Return pydantic's text as it reads with tags that are fields: ours are found by a function of that name."""
+    """Return pydantic's message as it would be if tags were fields.
+
+    Here they are determined by functions, which it names.
+    """
     for key in _TAG_KEYS:
         text = text.replace(f"using {key}()", f"using '{key}'").replace(
             f"discriminator {key}()", f"discriminator '{key}'"
@@ -205,7 +211,7 @@ def _discriminator(key: str, default: str) -> Callable[[Any], str | None]:
 
 
 def _of_fitting_choices(found: list[tuple[tuple[str, ...], str]]) -> list[tuple[tuple[str, ...], str]]:
-    """Return the problems without those of union choices that were not meant, and without the labels of choices."""
+    """Return the problems of the intended union choices only, without the labels of choices."""
     labelled = [path for path, _ in found if any(step.startswith(_CHOICE) for step in path)]
     if not labelled:
         return [(tuple(step for step in path if not step.startswith(_SILENT)), text) for path, text in found]

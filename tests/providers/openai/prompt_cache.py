@@ -1,8 +1,8 @@
-"""OpenAI's prompt cache, simulated: which prefix of a prompt was seen before, by a clock that tests move.
+"""OpenAI's prompt cache, simulated: it finds the prefix of a prompt seen before, with a clock that tests advance.
 
 From the prompt caching guide: prompts of 1,024 tokens and more, hits in steps of 128 tokens, exact prefixes only, by
-model and `prompt_cache_key`. Read strictly where the guide is vague: requests with different keys never share, and an
-entry is forgotten after five idle minutes, the least the guide promises.
+model and `prompt_cache_key`. Where the guide is vague, the strict interpretation is used: requests with different keys
+never share a prefix, and an entry is forgotten after five idle minutes, the shortest time the guide promises.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ class PromptCache:
     _last_used: dict[tuple[str, bytes], float] = field(default_factory=dict)
 
     def read(self, key: str, tokens: Sequence[int]) -> tuple[int, int]:
-        """Return how many tokens of the prompt's start were cached and how many are newly so; remember the prompt."""
+        """Return how many tokens of the prompt's prefix were already cached and how many are newly cached.
+
+        Remember the prompt.
+        """
         marks = _prefixes(tokens)
         cached = max((length for length, mark in marks if self._is_warm((key, mark))), default=0)
         written = marks[-1][0] - cached if marks else 0
@@ -40,7 +43,7 @@ class PromptCache:
 
 
 def _prefixes(tokens: Sequence[int]) -> list[tuple[int, bytes]]:
-    """Return the lengths that can be cached, each with the digest of the prompt up to there."""
+    """Return the lengths of cacheable prefixes, each with the digest of the prefix."""
     flat = array("L", tokens)
     digest = hashlib.blake2b(digest_size=16)
     marks: list[tuple[int, bytes]] = []

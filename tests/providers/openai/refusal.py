@@ -1,4 +1,4 @@
-"""How OpenAI's endpoints say no: an error answer as a value, and the problems of the SDK's types in their words."""
+"""Error answers of OpenAI's endpoints: an error as a value, and the problems of the SDK's types in OpenAI's wording."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Refusal:
 
 
 class Refused(Exception):
-    """A check has failed: the request gets this refusal."""
+    """Raised when a check has failed and the request gets this refusal."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.message)
@@ -33,7 +33,7 @@ class Refused(Exception):
 
 
 def refuse(message: str, param: str | None = None, code: str | None = None, status: int = 400) -> NoReturn:
-    """Stop checking: this is the answer."""
+    """Stop checking and answer with this refusal."""
     raise Refused(Refusal(status, message, code, param))
 
 
@@ -51,7 +51,7 @@ def expect_length(value: str, longest: int, param: str) -> None:
 
 
 def check_schema(kind: Kind, body: Mapping[str, Any]) -> None:
-    """Refuse a body that is not of the SDK's request type: unknown keys, missing ones, wrong types."""
+    """Refuse a body that does not match the SDK's request type: unknown keys, missing keys, wrong types."""
     for problem in schema_problems(kind, body, limit=1):
         path, _, text = problem.partition(": ")
         param = _as_openai_writes(path.split("."), body)
@@ -64,7 +64,7 @@ def check_schema(kind: Kind, body: Mapping[str, Any]) -> None:
 
 
 def _as_openai_writes(steps: list[str], body: Any) -> str:
-    """Return a path as `input[0].content[1].text`: without the names of the types that were chosen on the way."""
+    """Return a path in the form `input[0].content[1].text`, without the names of union choices on the way."""
     path, at, may_choose = "", body, False
     for count, step in enumerate(steps):
         if isinstance(at, list) and step.isdigit():
@@ -81,5 +81,5 @@ def _as_openai_writes(steps: list[str], body: Any) -> str:
 
 
 def _is_choice(step: str, at: Mapping[str, Any]) -> bool:
-    """Return whether the step names the kind of this object: its `type`, or the kind meant by none."""
+    """Return whether the step names the kind of this object: its `type`, or the kind that applies if it has none."""
     return step == at["type"] if "type" in at else step not in at

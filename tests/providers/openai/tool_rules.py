@@ -1,8 +1,8 @@
-"""OpenAI's refusals about function tools: names, non-object schemas, strict schemas that are not closed.
+"""OpenAI's rules for function tools: names, non-object schemas, strict schemas that are not closed.
 
-From the function calling and structured outputs guides: under `strict` every object says `additionalProperties: false`
-and lists all its properties as required, and some keywords are not known. Stricter than the guides in one point: two
-tools of the same name are refused.
+From the function calling and structured outputs guides: under `strict`, every object has `additionalProperties: false`
+and lists all its properties as required, and some keywords are unknown. The rules are stricter than the guides in one
+respect: two tools of the same name are refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def check_function(function: Mapping[str, Any], param: str, taken: set[str]) -> 
 
 
 def check_schema_of(name: str, schema: Any, param: str, *, strict: bool) -> None:
-    """Refuse parameters that are not a JSON Schema of an object or, under `strict`, not a closed one."""
+    """Refuse parameters that are not a JSON Schema of an object or, under `strict`, not a closed schema."""
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         given = schema.get("type") if isinstance(schema, Mapping) else None
         _refuse_schema(name, f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{given}\"'.", param)

@@ -1,8 +1,8 @@
 """The answers of the Responses fake before rendering: the items of a response, its end, its errors.
 
-A `Reply` is data. Ids, encrypted contents, usage and the echo of the request are put in when it is given
-(`stream.py`), as an event stream or as one JSON object, whichever the request asks for. `failure`, `plain`,
-`silence` and the failures below are answers as they are.
+A `Reply` is data. Ids, encrypted contents, usage and the echo of the request are added when it is sent (`stream.py`),
+as an event stream or as one JSON object, as requested. `failure`, `plain`, `silence` and the failures below are
+complete answers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Declined:
 
 @dataclass(frozen=True)
 class Thought:
-    """A reasoning item with the parts of its summary; `tokens`: the token count of the thinking."""
+    """A reasoning item with the parts of its summary; `tokens` is the token count of the thinking."""
 
     summary: tuple[str, ...] = ()
     tokens: int = 64
@@ -43,7 +43,7 @@ class Thought:
 
 @dataclass(frozen=True)
 class Call:
-    """A function call; `arguments` is JSON text. `call_id` "" = a new one."""
+    """A function call; `arguments` is JSON text. If `call_id` is "", a new one is generated."""
 
     name: str
     arguments: str = "{}"
@@ -52,7 +52,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Compacted:
-    """A compaction item; `tokens`: its token count in later prompts."""
+    """A compaction item; `tokens` is its token count in later prompts."""
 
     tokens: int = 400
 
@@ -62,10 +62,11 @@ Item = Text | Declined | Thought | Call | Compacted
 
 @dataclass(frozen=True)
 class Failing:
-    """How a stream goes wrong from within: `response.failed` or, with `as_event`, an `error` event.
+    """A failure inside a stream: `response.failed` or, with `as_event`, an `error` event.
 
-    after: this many events (created and in_progress are the first two), None = when all items are done. nested: the
-    error of the event as an object of its own, as the endpoint sends it for some errors; the SDK's type is flat.
+    after: the failure follows this many events (created and in_progress are the first two); None for the end of all
+    items. nested: the error of the event is an object of its own, as the endpoint sends it for some errors; the SDK's
+    type is flat.
     """
 
     code: str
@@ -77,7 +78,7 @@ class Failing:
 
 @dataclass(frozen=True)
 class Reply:
-    """One response. incomplete: the reason it stopped early for. interleaved: the events of its items are mixed."""
+    """One response. incomplete: the reason it stopped early. interleaved: the events of its items are interleaved."""
 
     items: tuple[Item, ...] = ()
     incomplete: Literal["max_output_tokens", "content_filter"] | None = None
@@ -99,7 +100,8 @@ def reply(
 ) -> Reply:
     """Return a response: reasoning with these summary parts, a message, calls; or exactly `items`.
 
-    `fields` are those of `Reply`, `Faults` and `Failing` (`error_code`, `error_message` for the last one's first two).
+    `fields` are those of `Reply`, `Faults` and `Failing` (`error_code` and `error_message` for the first two of
+    `Failing`).
     """
     parts: list[Item] = [Thought(tuple(reasoning))] if reasoning is not None else []
     if text:
@@ -114,7 +116,7 @@ def reply(
 
 
 def rate_limited(*, retry_after_s: float | None = None, retry_after_ms: int | None = None) -> Answer:
-    """Return a 429 that is worth a retry."""
+    """Return a 429 after which a retry may succeed."""
     headers = {"x-ratelimit-remaining-tokens": "0"}
     if retry_after_s is not None:
         headers["retry-after"] = f"{retry_after_s:g}"
@@ -125,7 +127,7 @@ def rate_limited(*, retry_after_s: float | None = None, retry_after_ms: int | No
 
 
 def quota_exhausted() -> Answer:
-    """Return the 429 no retry helps against."""
+    """Return a 429 after which a retry cannot succeed."""
     text = "You exceeded your current quota, please check your plan and billing details."
     return failure(429, text, type="insufficient_quota", code="insufficient_quota")
 
@@ -139,7 +141,7 @@ def server_error(status: int = 500) -> Answer:
 
 
 def reply_from(entry: dict[str, Any]) -> Reply | Answer:
-    """Return the answer an entry of a JSON script describes: `kind` and the arguments of its function."""
+    """Return the answer described by an entry of a JSON script: `kind` and the arguments of its function."""
     arguments = dict(entry)
     kind = arguments.pop("kind", "reply")
     kinds = {"text": Text, "refusal": Declined, "reasoning": Thought, "call": Call, "compaction": Compacted}

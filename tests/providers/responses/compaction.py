@@ -1,7 +1,8 @@
-"""The answer of `/responses/compact`: user messages word for word, and one compaction item for the rest.
+"""The answer of `/responses/compact`: verbatim user messages, and one compaction item for the rest.
 
-As recorded: assistant messages, calls and reasoning are gone, user messages are returned as whole items with ids. The
-guide calls this list the next context window and asks not to prune it, so the ledger remembers what was kept.
+As recorded: assistant messages, calls and reasoning are dropped, user messages are returned as complete items with ids.
+The guide calls this list the next context window and asks clients not to prune it, so the ledger remembers which
+messages were kept.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""OpenAI's refusals about the content of messages and tool results: wrong parts, empty ones, bad images and files.
+"""OpenAI's rules for the content of messages and tool results: wrong or empty parts, invalid images and files.
 
-From the SDK's types, the guides on images and on file inputs, and error bodies seen in public. Where they are silent,
-the stricter reading: empty texts are refused (the endpoint was recorded to take an empty assistant message; endpoints
-that imitate it do not); images only come from the user and from tools; of files PDF and plain text are taken (the
-guide lists more, an error recorded from the endpoint names only PDF); limits are the lowest ever published (500 images
-and 50 MB a request, 50 MB of files).
+From the SDK's types, the guides on images and on file inputs, and publicly reported error bodies. Where they are
+silent, the stricter interpretation is used: empty texts are refused (the endpoint was recorded to accept an empty
+assistant message; endpoints that imitate it do not); images come only from the user and from tools; only PDF and plain
+text files are accepted (the guide lists more, an error recorded from the endpoint names only PDF); limits are the
+lowest ever published (500 images and 50 MB per request, 50 MB of files).
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _NO_IMAGE = (
 
 @dataclass
 class Attachments:
-    """The attachments of a request so far."""
+    """Totals of the attachments of a request so far."""
 
     images: int = 0
     image_bytes: int = 0
     file_bytes: int = 0
 
     def check_parts(self, parts: Iterable[Any], param: str, allowed: tuple[str, ...]) -> None:
-        """Refuse content that is empty, of other kinds than `allowed`, or too much."""
+        """Refuse content that is empty, of a kind not in `allowed`, or over a limit."""
         empty = True
         for number, part in enumerate(parts):
             empty = False

@@ -1,8 +1,8 @@
-"""The Responses endpoint's refusals about a list of input items: pairing, order, ids, seals, compactions.
+"""The Responses endpoint's rules for a list of input items: pairing, order, ids, seals, compactions.
 
-From the API reference, the guides (reasoning, function calling, compaction) and error bodies users have reported. Where
-those are silent the stricter reading was chosen; each such place says so. All items are checked, also those before a
-compaction item, which are not counted any more.
+From the API reference, the guides (reasoning, function calling, compaction) and error bodies reported by users. Where
+those are silent, the stricter interpretation is used, and each such place says so. All items are checked, including
+those before a compaction item, which no longer count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOT_KEPT = (
 
 @dataclass
 class ItemWalk:
-    """One walk over the items of a request; `check` refuses the first that does not fit."""
+    """One pass over the items of a request; `check` refuses the first invalid one."""
 
     ledger: Ledger
     several_compactions: bool = False
@@ -39,7 +39,7 @@ class ItemWalk:
     _compactions: int = 0
 
     def check(self, items: Sequence[Item]) -> None:
-        """Refuse like the endpoint."""
+        """Refuse invalid items as the endpoint does."""
         for number, item in enumerate(items):
             param = f"input[{number}]"
             after = items[number + 1] if number + 1 < len(items) else None
@@ -110,7 +110,10 @@ class ItemWalk:
             refuse(f"Item '{own}' of type 'reasoning' was provided without its required following item.", "input")
 
     def _differs(self, item: Item) -> bool:
-        """Return whether the summary differs: not documented, but a differing one was not the encrypted one."""
+        """Return whether the summary differs from the issued one.
+
+        Not documented, but a different summary was not encrypted with it.
+        """
         return list(item["summary"]) != list(self.ledger.issued[item["id"]].item["summary"])
 
     def _follows(self, after: Item | None, follower: str | None) -> bool:
@@ -171,12 +174,12 @@ class ItemWalk:
 
 
 def refuse_unknown(item_id: str) -> NoReturn:
-    """Refuse an item that only its id stands for, or that is not ours."""
+    """Refuse an item that is given only by its id, or that the server did not issue."""
     refuse(f"Item with id '{item_id}' not found. {_NOT_KEPT}", "input", None, 404)
 
 
 def refuse_seal(sealed: str) -> NoReturn:
-    """Refuse an encrypted content that was not given out like this."""
+    """Refuse encrypted content that was not issued in this form."""
     shown = f"{sealed[:4]}...{sealed[-4:]}"
     reason = "Reason: Encrypted content could not be decrypted or parsed."
     refuse(f"The encrypted content {shown} could not be verified. {reason}", None, "invalid_encrypted_content")

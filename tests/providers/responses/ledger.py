@@ -1,9 +1,10 @@
 """A Responses server's record of issued items: ids, encrypted contents, related items, stored responses.
 
-The provider seals reasoning and compactions so that only it can read them, and it knows which reasoning item an item of
-its own came from. Here a seal is an unguessable text in a dictionary: a seal the server never gave out, or one with a
-letter changed, does not open. As recorded, an item has another seal in each of `output_item.added`, `output_item.done`
-and the finished response; the first was made before the item was whole. It is refused here: an item ends with `done`.
+The provider seals reasoning and compactions so that only it can read them, and it knows from which reasoning item each
+of its items came. Here it is an unguessable text in a dictionary: one that the server never issued, or that was
+modified, does not open. As recorded, an item has a different seal in each of `output_item.added`, `output_item.done`
+and the finished response; the first was created before the item was complete. It is refused here, because an item is
+only complete with `done`.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "compaction": "cmp"}
-"""How the id of an item begins, by its type."""
+"""Prefix of an item's id, by item type."""
 
 
 @dataclass(frozen=True)
 class Issued:
     """An item issued by the server.
 
-    follower: the id of the item that came right after this reasoning item; None for the last one of a response.
-    needs: the id of the reasoning item this item came from. tokens: its size in a later prompt. kept: the ids of
-    the messages `/responses/compact` returned in front of this compaction.
+    follower: the id of the item that came right after this reasoning item; None for the last item of a response. needs:
+    the id of the reasoning item from which this item came. tokens: its size in a later prompt. kept: the ids of the
+    messages that `/responses/compact` returned before this compaction.
     """
 
     item: Mapping[str, Any]
@@ -38,23 +39,23 @@ class Issued:
 
 @dataclass
 class Ledger:
-    """Everything one provider remembers. Two servers that share one are the same provider."""
+    """Everything one provider remembers. Two servers that share a ledger are the same provider."""
 
     salt: str = field(default_factory=lambda: secrets.token_hex(8))
     issued: dict[str, Issued] = field(default_factory=dict)
     stored: dict[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
-    """Response id → the items of its conversation up to its end: only of responses with `store`."""
+    """Response id → the items of its conversation up to its end; only for responses with `store`."""
     _sealed: dict[str, str] = field(default_factory=dict)
     _unfinished: set[str] = field(default_factory=set)
     _count: int = 0
 
     def new_id(self, prefix: str, response_id: str = "") -> str:
-        """Return an id as OpenAI forms them; ids of one response share their first half."""
+        """Return an id in OpenAI's format; ids of one response share their first half."""
         half = response_id.partition("_")[2][:18] or self._hex(18)
         return f"{prefix}_{half}{self._hex(32)}"
 
     def seal(self, item_id: str, chars: int = 264, *, finished: bool = True) -> str:
-        """Return a new encrypted content of that length for the item."""
+        """Return new encrypted content of this length for the item."""
         text = ("gAAAAAB" + base64.urlsafe_b64encode(bytes.fromhex(self._hex(chars // 2 * 4))).decode())[:chars]
         self._sealed[text] = item_id
         if not finished:
@@ -62,7 +63,7 @@ class Ledger:
         return text
 
     def opened(self, text: str) -> str | None:
-        """Return the id of the item this content belongs to; None when it was not given out for a finished item."""
+        """Return the id of the item to which this content belongs, or None if it was not issued for a finished item."""
         return None if text in self._unfinished else self._sealed.get(text)
 
     def find_stored(self, item_id: str) -> Mapping[str, Any] | None:
@@ -70,7 +71,7 @@ class Ledger:
         return next((item for items in self.stored.values() for item in items if item.get("id") == item_id), None)
 
     def record(self, items: Sequence[Mapping[str, Any]], model: str, tokens: Mapping[str, int]) -> None:
-        """Remember the items of one response, in order, and how they belong together."""
+        """Record the items of one response, in order, and their relations."""
         needs: str | None = None
         for number, item in enumerate(items):
             after = items[number + 1]["id"] if number + 1 < len(items) else None

@@ -1,8 +1,8 @@
 """The items of a request that the model reads, and their tokens in order: tools, instructions, the conversation.
 
-From the compaction guide: a compaction item replaces everything before it, so only the newest one and later items are
-read; messages that `/responses/compact` kept before its item still belong to it. From the reasoning guide: reasoning of
-earlier turns is not read again (recorded responses say `"context": "current_turn"`).
+From the compaction guide: a compaction item replaces everything before it, so only the newest compaction and later
+items are read; messages that `/responses/compact` kept before its item still belong to it. From the reasoning guide:
+reasoning of earlier turns is not read again (recorded responses have `"context": "current_turn"`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PAGE_TOKENS = 1000
 
 
 def live_items(items: Sequence[Item], ledger: Ledger) -> tuple[Item, ...]:
-    """Return the items from the newest compaction on, with the messages that were kept beside it."""
+    """Return the items from the newest compaction on, including the messages kept with it."""
     at = _newest_compaction(items)
     if at is None:
         return tuple(items)
@@ -29,7 +29,7 @@ def live_items(items: Sequence[Item], ledger: Ledger) -> tuple[Item, ...]:
 
 
 def pruned_messages(items: Sequence[Item], ledger: Ledger) -> set[str]:
-    """Return the ids of messages that were kept by a compaction on demand and not sent with its item."""
+    """Return the ids of messages that an on-demand compaction kept but that were not sent with its item."""
     at = _newest_compaction(items)
     return set() if at is None else set(_kept_beside(items[at], ledger)) - {item.get("id", "") for item in items[:at]}
 
@@ -100,7 +100,7 @@ def _add_content(prompt: Prompt, content: str | Sequence[Mapping[str, Any]]) -> 
 
 
 def _add_file(prompt: Prompt, url: str) -> None:
-    """Append a file: a plain text as it is, a thousand tokens for each page of a PDF."""
+    """Append a file: plain text as it is, a thousand tokens for each page of a PDF."""
     head, _, encoded = url.partition(",")
     content = base64.b64decode(encoded)
     if head.startswith("data:text/"):

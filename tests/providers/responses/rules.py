@@ -1,9 +1,9 @@
-"""The refusals of OpenAI's Responses endpoints, as a function from a request to its handling.
+"""The rules of OpenAI's Responses endpoints, as a function from a request to its handling.
 
-`accept` checks a body for one of the three endpoints and returns what is needed to answer it, or raises `Refused`.
-From the API reference, the SDK's types and recorded or reported error bodies; stricter where those are silent, said at
-the place. Features it does not simulate (conversations, prompt templates, background mode, built-in tools that
-run) is refused, so that no test can pass by it.
+`accept` checks a body for one of the three endpoints and returns the data needed to answer it, or raises `Refused`.
+From the API reference, the SDK's types and recorded or reported error bodies; where those are silent, the rules are
+stricter and a comment says so. Features that are not simulated (conversations, prompt templates, background mode,
+built-in tools that run) are refused, so that no test can pass because of them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ MAX_CACHE_KEY_LENGTH = 64
 class Rules:
     """The variants of a provider.
 
-    models: those that exist, () = any. window: tokens a prompt and its reply may have, 0 = unlimited. reasons: whether
-    the models do. min_threshold: of `compact_threshold`; the project's facts say 50,000, others read 1,000 in the
-    API reference: the stricter one is the default.
+    models: those that exist; () accepts any. window: limit in tokens for a prompt and its reply; 0 means unlimited.
+    reasons: whether the models reason. min_threshold: minimum of `compact_threshold`; the project's facts say 50,000,
+    others read 1,000 in the API reference: the stricter value is the default.
     """
 
     models: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Accepted:
-    """An accepted request. `items`: the whole conversation; `live`: those the model still reads."""
+    """An accepted request. `items` is the whole conversation, `live` the items the model still reads."""
 
     body: Mapping[str, Any]
     items: tuple[Item, ...]
@@ -89,9 +89,10 @@ def accept(endpoint: Endpoint, body: Any, rules: Rules, ledger: Ledger) -> Accep
 
 
 def _without_own_ids(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the body without the ids `/responses/compact` gives to users' messages: the types do not know them.
+    """Return the body without the ids that `/responses/compact` gives to user messages, which the types do not know.
 
-    The guide asks to send that output back as it is, so the ids are accepted; that they are ours is checked later.
+    The guide asks clients to send that output back unchanged, so the ids are accepted; whether this server issued them
+    is checked later.
     """
     if not isinstance(body.get("input"), list):
         return body
@@ -186,7 +187,7 @@ def _check_tools(body: Mapping[str, Any]) -> None:
 
 
 def _items_of(body: Mapping[str, Any], ledger: Ledger) -> tuple[Item, ...]:
-    """Return the items of the conversation: those of a stored response, then the input, references followed."""
+    """Return the items of the conversation: those of a stored response, then the input with references resolved."""
     given, previous = body.get("input"), body.get("previous_response_id")
     if previous is not None and previous not in ledger.stored:
         text = f"Previous response with id '{previous}' not found."

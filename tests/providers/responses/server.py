@@ -1,14 +1,14 @@
 """A loopback server for OpenAI's Responses API, written from its documentation: an independent judge.
 
 `POST /v1/responses` (stream and JSON), `/v1/responses/compact`, `/v1/responses/input_tokens`, `GET /v1/models`. It
-refuses what the provider refuses (`rules.py`), before an answer of the script is spent; it counts tokens
-itself, caches prompts, compacts over the threshold or on demand, and knows its own ids and seals again.
+refuses the requests that the provider refuses (`rules.py`) before an answer of the script is used; it counts tokens
+itself, caches prompts, compacts over the threshold or on demand, and recognises its own ids and seals.
 
-In an async test: `async with ResponsesServer([reply("Hello")]) as server: … server.url … server.requests`; in another
-one `ResponsesServerThread`. Each endpoint has its list of answers: `script`, `compactions` (also of requests that end
-with a compaction trigger), `counts`; when a list is used up, the server makes up its answers. Requests that are allowed
-but unwanted are listed in `server.notes`. From a shell: `python -m tests.providers.responses.server --port 0`, and over
-HTTP `POST /control/script` and `/control/compactions` (`reply_from`), `/control/clock` (`{"seconds": 60}`),
+In an async test: `async with ResponsesServer([reply("Hello")]) as server: … server.url … server.requests`; in other
+tests `ResponsesServerThread`. Each endpoint has its own list of answers: `script`, `compactions` (also for requests
+that end with a compaction trigger), `counts`; when a list is used up, the server generates answers. Requests that are
+allowed but unwanted are listed in `server.notes`. From a shell: `python -m tests.providers.responses.server --port 0`,
+and over HTTP `POST /control/script` and `/control/compactions` (`reply_from`), `/control/clock` (`{"seconds": 60}`),
 `/control/reset`, `GET /control/requests`.
 """
 
@@ -40,10 +40,10 @@ _NO_KEY = "You didn't provide an API key. You need to provide your API key in an
 class ResponsesServer(LoopbackServer):
     """The server; see the module docstring.
 
-    key "" = none is asked for. ledger: share one to be the same provider after a restart. check=False: nothing is
-    refused and nothing counted. overflow_in_stream: the error for a prompt that is too long comes in the stream, as the
-    endpoint does at times. reports_compacted_size: the usage of a response that compacted counts what was left; by
-    default what came in, as in the only example at hand.
+    key: "" requires no key. ledger: share one to be the same provider after a restart. check=False: nothing is refused
+    or counted. overflow_in_stream: the error for a prompt that is too long comes in the stream, as the endpoint
+    sometimes does. reports_compacted_size: the usage of a response that compacted counts the remaining tokens; by
+    default it counts the received ones, as in the only known example.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ResponsesServer(LoopbackServer):
         return [note for request in self.requests for note in request.notes]
 
     def answer(self, request: Received) -> Answer:
-        """Return the refusal the request earns, else the next answer."""
+        """Return the refusal of the request, or the next answer."""
         try:
             answer = self._answered(request)
         except Refused as refused:
@@ -222,7 +222,7 @@ class ResponsesServerThread(LoopbackThread[ResponsesServer]):
 
 
 def _repeat_last(accepted: Accepted) -> Reply:
-    """Answer with the user's last words."""
+    """Answer by repeating the user's last message."""
     said = [item["content"] for item in accepted.items if item.get("role") == "user"]
     last = said[-1] if said else "nothing"
     if not isinstance(last, str):

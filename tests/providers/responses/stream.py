@@ -1,7 +1,7 @@
 """A response as its events or as one JSON object, as recorded from the endpoint: fields, order, sequence numbers.
 
-`render` turns a `Reply` into an `Answer` and enters its items into the ledger. Recorded details that clients trip over
-are kept: deltas carry an `obfuscation`, the encrypted content of a reasoning item is another one in `added`, in `done`
+`render` turns a `Reply` into an `Answer` and enters its items into the ledger. Recorded details that can confuse
+clients are kept: deltas carry an `obfuscation`, the encrypted content of a reasoning item differs in `added`, in `done`
 and in the finished response, and there is no `[DONE]` at the end.
 """
 
@@ -45,11 +45,11 @@ class Rendering:
 
     @property
     def output_tokens(self) -> int:
-        """Return the generated token count, reasoning included."""
+        """Return the number of generated tokens, including reasoning."""
         return sum(self.tokens.values())
 
     def response(self, status: str, usage: Mapping[str, Any] | None, **more: Any) -> dict[str, Any]:
-        """Return the response object at some point of its life."""
+        """Return the response object with this status."""
         body = self.body
         return {
             "id": self.response_id,
@@ -85,7 +85,7 @@ class Rendering:
         }
 
     def final(self, usage: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the finished response, encrypted once more."""
+        """Return the finished response, with its items encrypted again."""
         output = [self._sealed_again(item) for item in self.output]
         if self.reply.incomplete:
             details = {"reason": self.reply.incomplete}
@@ -109,7 +109,7 @@ class Rendering:
         return [_as_bytes(event, number) for number, event in enumerate(events)]
 
     def failed(self, failing: Failing) -> dict[str, Any]:
-        """Return the response that went wrong."""
+        """Return the failed response."""
         return self.response("failed", None, error={"code": failing.code, "message": failing.message})
 
     def _failure(self, failing: Failing) -> Event:
@@ -208,7 +208,7 @@ class Rendering:
 
 
 def render(rendering: Rendering, usage: Mapping[str, Any]) -> Answer:
-    """Return the answer: a stream when the request wants one."""
+    """Return the answer, as a stream if the request asks for one."""
     reply = rendering.reply
     if rendering.body.get("stream"):
         return Answer(parts=reply.faults.applied(rendering.events(usage)))
@@ -244,7 +244,7 @@ def _tokens_of(item: Item) -> int:
 
 
 def _sealed_chars(item: Thought | Compacted) -> int:
-    """Return the length of encrypted content: recorded of reasoning up to 2,500 tokens and of two compactions."""
+    """Return the length of encrypted content, from recordings of reasoning up to 2,500 tokens and two compactions."""
     return round(1_060 + 6.2 * item.tokens if isinstance(item, Thought) else 1_000 + 9 * item.tokens)
 
 
@@ -260,7 +260,7 @@ def _has_trigger(body: Mapping[str, Any]) -> bool:
 
 
 def _in_order(queues: list[list[Event]], *, mixed: bool) -> Iterable[Event]:
-    """Return the events of all items, one item after the other or one event of each in turn."""
+    """Return the events of all items, one item after the other or alternating between the items."""
     rounds = zip_longest(*queues) if mixed else queues
     return [event for events in rounds for event in events if event is not None]
 

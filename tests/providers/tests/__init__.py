@@ -1,1 +1,1 @@
-"""The fake providers' own tests: they refuse what the providers refuse, and accept its nearest neighbour."""
+"""The fake providers' own tests: they refuse the requests that the providers refuse, and accept similar valid ones."""

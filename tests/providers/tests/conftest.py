@@ -1,4 +1,4 @@
-"""A running server of each kind."""
+"""Fixtures with a running server of each kind."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.providers.responses.server import ResponsesServer
 
 @pytest.fixture
 async def anthropic_server() -> AsyncIterator[AnthropicServer]:
-    """Return a running Messages server with an empty script; tests lay replies in `server.script`."""
+    """Yield a running Messages server with an empty script; tests put replies into `server.script`."""
     async with AnthropicServer() as server:
         yield server
 
 
 @pytest.fixture
 async def responses_server() -> AsyncIterator[ResponsesServer]:
-    """Return a running Responses server that answers with the user's words until it has a script."""
+    """Yield a running Responses server that repeats the user's words until it has a script."""
     async with ResponsesServer() as server:
         yield server

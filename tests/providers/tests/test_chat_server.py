@@ -1,4 +1,4 @@
-"""The loopback server refuses what OpenAI refuses: a test that talks to it means something."""
+"""The loopback server refuses the requests that OpenAI refuses, so that tests against it are meaningful."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def test_a_proper_request_is_accepted(request_body: dict[str, Any]) -> None:
     ],
 )
 def test_an_improper_request_is_refused(request_body: Any, words: str) -> None:
-    """Each with the words OpenAI uses."""
+    """Each refusal has OpenAI's wording."""
     message = refused(request_body)
     assert message is not None
     assert words in message
 
 
 def test_a_request_over_the_window_is_refused_with_the_reply_counted() -> None:
-    """By the server's own count, arguments, schemas and images included."""
+    """The server's own count includes arguments, schemas and images."""
     request = body(USER, calling(name="now", arguments="word " * 200), RESULT)
     used = count_tokens(request)
     assert 200 < used < 230
@@ -130,7 +130,7 @@ def test_a_request_over_the_window_is_refused_with_the_reply_counted() -> None:
     ],
 )
 def test_extensions_of_other_endpoints_are_opt_in(extras: Extras, request_body: dict[str, Any]) -> None:
-    """Otherwise it is an unknown key."""
+    """Without the option, such a field is an unknown key."""
     refusal = refusal_of(request_body, models=("m",), window=0)
     assert refusal is not None
     assert refusal.code == "unknown_parameter"
@@ -152,12 +152,12 @@ def test_extensions_of_other_endpoints_are_opt_in(extras: Extras, request_body: 
     ],
 )
 def test_fields_unknown_to_the_types_are_refused(request_body: Any) -> None:
-    """At any depth, with any value."""
+    """This applies at any depth and with any value."""
     assert refused(request_body) is not None
 
 
 async def test_a_counted_reply_reports_read_and_cached_tokens() -> None:
-    """With the same start it is cached in steps of 128; another key or ten minutes later it is not."""
+    """A repeated prefix is cached in steps of 128; with another key or ten minutes later it is not."""
     from openai import AsyncOpenAI
 
     async with ChatServer([counted("Hello")]) as server, AsyncOpenAI(base_url=server.url, api_key="sk-test") as client:
@@ -193,7 +193,7 @@ async def test_a_counted_reply_reports_read_and_cached_tokens() -> None:
 
 
 def test_it_runs_as_a_program_scripted_over_http() -> None:
-    """For tests in another process: Neovim's, the benchmarks'."""
+    """This is for tests in another process: those with Neovim, and benchmarks."""
     command = [sys.executable, "-m", "tests.providers.chat.server", "--port", "0", "--key", ""]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "python")])}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as server:

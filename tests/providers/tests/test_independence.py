@@ -1,4 +1,4 @@
-"""A judge that shares code with the accused proves nothing."""
+"""A judge must not share code with the code it judges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ JUDGES = [path for path in PROVIDERS.rglob("*.py") if "tests" not in path.relati
 
 
 def test_the_fake_providers_import_nothing_of_the_plugin() -> None:
-    """Nor of other tests: they may be used by all of them."""
+    """They do not import other tests either, because all tests may use them."""
     imported = {
         (path.name, name)
         for path in JUDGES

@@ -1,4 +1,4 @@
-"""The end of a loopback server: no connection stays open, however late it came."""
+"""How a loopback server closes: no connection stays open, however late it was made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.providers.chat.thread import ChatServerThread
 
 @pytest.mark.filterwarnings("error")
 def test_a_connection_made_as_the_server_closes_is_closed() -> None:
-    """Twenty tries: before the listening ended first, more than every second one left a socket open."""
+    """Of twenty attempts, more than half used to leave a socket open, because listening did not end first."""
     for _ in range(20):
         with ChatServerThread() as server:
             late = socket.create_connection(("127.0.0.1", server.port))

@@ -10,7 +10,7 @@ from tests.providers.openai.prompt_cache import MIN_TOKENS, STEP_TOKENS, PromptC
 
 
 def test_a_text_counts_as_in_the_tokenizer() -> None:
-    """Known counts; nothing special in special tokens, lone surrogates or an empty text."""
+    """Counts are known values; special tokens, lone surrogates and empty text are not treated specially."""
     assert count("The quick brown fox jumps over the lazy dog.") == 10
     assert count("") == 0
     assert count("<|endoftext|>") > 1
@@ -19,20 +19,20 @@ def test_a_text_counts_as_in_the_tokenizer() -> None:
 
 @pytest.mark.parametrize("run", ["y" * 300_000, " " * 300_000, "─" * 30_000])
 def test_a_run_without_a_break_is_counted_in_pieces(run: str) -> None:
-    """The tokenizer would need minutes; other words keep their tokens."""
+    """Otherwise the tokenizer would need minutes; other words keep their tokens."""
     assert 0 < count(run) < len(run)
     assert list(encode(f"once before {run}"))[:2] == list(encode("once before"))
 
 
 def test_without_the_tokenizer_bytes_are_counted() -> None:
-    """3.6 of them a token, and the same prefix has the same tokens."""
+    """Every 3.6 bytes count as a token, and the same prefix has the same tokens."""
     assert len(token_count._encode_bytes("x" * 360)) == 100
     assert list(token_count._encode_bytes("x" * 360 + "y")[:99]) == list(token_count._encode_bytes("x" * 360)[:99])
     assert token_count._encode_bytes("") == []
 
 
 def test_marks_of_other_things_are_other_tokens() -> None:
-    """Two images of one size are not the same prefix."""
+    """Two images of the same size do not have the same prefix."""
     one, two = Prompt(), Prompt()
     one.add_marks("a", 5)
     two.add_marks("b", 5)
@@ -41,7 +41,7 @@ def test_marks_of_other_things_are_other_tokens() -> None:
 
 
 def test_the_cache_knows_the_longest_prefix_in_steps() -> None:
-    """It reports read and written tokens, per key, until it is cold."""
+    """It reports read and written tokens per key until the entry expires."""
     cache = PromptCache()
     prompt = list(range(MIN_TOKENS + 2 * STEP_TOKENS + 5))
     whole = MIN_TOKENS + 2 * STEP_TOKENS

@@ -1,4 +1,4 @@
-"""Request bodies are validated by the SDKs' own types, and an unknown key is found at any place."""
+"""Request bodies are validated with the SDKs' own types, and an unknown key is found at any position."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def with_key(value: Any, path: tuple[Any, ...]) -> Any:
     ("kind", "body", "path"), [(kind, body, path) for kind, body in PROPER for path in objects_in(body)]
 )
 def test_an_unknown_key_is_found_in_every_object(kind: Kind, body: dict[str, Any], path: tuple[Any, ...]) -> None:
-    """At every level of every proper body above, and named as the only problem."""
+    """The key is found at every level of each proper body above, and is the only problem reported."""
     problems = schema_problems(kind, with_key(body, path))
     assert len(problems) == 1, problems
     assert problems[0].endswith(f"unheard_of: {EXTRA}")
@@ -148,14 +148,14 @@ def test_an_unknown_key_is_found_in_every_object(kind: Kind, body: dict[str, Any
     ],
 )
 def test_a_problem_is_named_in_the_providers_notation(kind: Kind, body: dict[str, Any], problem: str) -> None:
-    """One line: the place and the problem."""
+    """Each problem is one line with the path and the description."""
     problems = schema_problems(kind, body)
     assert len(problems) == 1, problems
     assert problems[0].startswith(problem)
 
 
 def test_problems_are_limited_and_the_body_is_unchanged() -> None:
-    """The first few are enough to read; validation converts nothing."""
+    """The first few problems are enough to read; validation converts nothing."""
     body = user(*({"type": "text"} for _ in range(9)))
     before = repr(body)
     assert len(schema_problems("anthropic.messages", body)) == 5
@@ -164,12 +164,12 @@ def test_problems_are_limited_and_the_body_is_unchanged() -> None:
 
 
 def test_a_body_that_is_not_an_object_is_a_problem() -> None:
-    """A list, a string: whatever JSON came in."""
+    """This applies to a list, a string or any other JSON value."""
     assert schema_problems("openai.chat", []) == ["body: Input should be a valid dictionary"]  # type: ignore[arg-type]
 
 
 def test_no_sdk_is_imported_before_it_is_needed() -> None:
-    """Importing anthropic takes two seconds: tests of one provider do not pay for the other."""
+    """Importing anthropic takes two seconds, so tests of one provider do not import another provider's SDK."""
     code = (
         "import sys; from tests.providers.loopback.wire_schemas import schema_problems\n"
         "assert not {'anthropic', 'openai'} & set(sys.modules)\n"

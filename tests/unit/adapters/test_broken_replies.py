@@ -1,7 +1,7 @@
-"""Every field of a reply replaced by invalid values: an error or a reply, never a crash.
+"""Every field of a reply is replaced by invalid values: the result is an error or a reply, never a crash.
 
-Values of other types, endless numbers, nesting below, at and beyond the limit of JSON parsers: 995 levels can be
-parsed but not written again.
+The values have other types, are endless numbers, or are nested below, at and beyond the limit of JSON parsers: 995
+levels can be parsed but not written again.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _HERE = "\x01here"
 
 
 def with_one_replaced(value: Any) -> Iterator[str]:
-    """Yield the value as JSON with each of its fields in turn replaced by each of the values."""
+    """Yield the value as JSON, each time with another field replaced by another of the invalid values."""
     for marked in _marked(value):
         text = json.dumps(marked)
         yield from (text.replace(json.dumps(_HERE), replacement) for replacement in VALUES)
@@ -115,7 +115,7 @@ def assert_ends(decoder: ReplyDecoder, events: list[Any]) -> None:
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_stream_with_a_broken_field_ends_as_a_reply_or_as_an_error(name):
-    """Lesson 39: text received before it is kept."""
+    """Lesson 39: text received before the broken field is kept."""
     stream = [json.dumps(event) for event in STREAMS[name]]
     for place, event in enumerate(STREAMS[name]):
         for broken in with_one_replaced(event):
@@ -126,7 +126,7 @@ def test_a_stream_with_a_broken_field_ends_as_a_reply_or_as_an_error(name):
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_body_with_a_broken_field_ends_as_a_reply_or_as_an_error(name):
-    """Endpoints that do not stream."""
+    """These bodies come from endpoints that do not stream."""
     decoder = DECODERS[name]()
     assert_ends(decoder, decoder.read_json(json.dumps(WHOLE[name]).encode()))
     assert decoder.problem is None
@@ -138,7 +138,7 @@ def test_a_body_with_a_broken_field_ends_as_a_reply_or_as_an_error(name):
 @pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize("body", [b"", b" \n"])
 def test_an_empty_body_is_called_empty(name, body):
-    """Not "a chunk is not JSON": users do not know chunks."""
+    """The error is not "a chunk is not JSON": users do not know chunks."""
     decoder = DECODERS[name]()
     assert decoder.read_json(body) == []
     assert "the reply was empty" in str(decoder.problem)

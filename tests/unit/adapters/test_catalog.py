@@ -42,7 +42,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_known_model_has_a_window(address: str, model: str, window: int) -> None:
-    """Directly, through a router, through an unknown gateway."""
+    """The window is found directly, through a router and through an unknown gateway."""
     facts = lookup(address, model)
     assert facts is not None
     assert facts.context_window == window
@@ -98,7 +98,7 @@ def test_passes_are_priced_together() -> None:
 
 
 def test_the_small_table_is_used_if_the_large_one_has_no_entry() -> None:
-    """R-104…R-106: only then; an undocumented model on this machine is unknown (lesson 30)."""
+    """R-104…R-106: only in that case; an undocumented model on this machine stays unknown (lesson 30)."""
     for address, model in (("https://api.groq.com/openai/v1", "llama-3.1-70b-versatile"), ("", "qwen-turbo")):
         facts = lookup(address, model)
         assert facts is None or facts.context_window == 0
@@ -129,7 +129,7 @@ def test_documented_figures_override_rounded_ones(address: str, model: str, wind
 
 @pytest.mark.parametrize("model", [*EXACT_WINDOWS, *FAMILY_WINDOWS])
 def test_a_documented_window_is_the_same_at_every_address(model: str) -> None:
-    """R-104, R-105: under every policy, also behind a local proxy; a server's own report takes precedence."""
+    """R-104, R-105: every policy and even a local proxy get the same window; a server's own report takes precedence."""
     addresses = ("", "https://api.openai.com/v1", "https://openrouter.ai/api/v1", "http://localhost:4000/v1",
                  "http://192.168.1.5:8000/v1", "https://gateway.corp.test/v1")  # fmt: skip
     found = {
@@ -144,7 +144,7 @@ def test_a_documented_window_is_the_same_at_every_address(model: str) -> None:
 
 @pytest.mark.parametrize("model", ["claude-opus-4-6", "gpt-3.5-turbo"])
 def test_a_family_never_narrows_the_packages_entry(model: str) -> None:
-    """R-406: later versions are in the package, and so is the catch-all of CoWork's table."""
+    """R-406: the package lists later versions, and models that only the catch-all of CoWork's table matches."""
     facts = lookup("", model)
     assert facts is not None
     assert limits_of("", model) == ModelLimits(facts.context_window)

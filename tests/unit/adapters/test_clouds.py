@@ -1,4 +1,4 @@
-"""The transport options of an entry: validated with their key path, completed from the environment."""
+"""Transport options of an entry: validation errors name the key path, and the environment supplies missing values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def entry(builtin: str, environ: dict[str, str] | None = None, **fields: Any) ->
 
 
 def problem_of(builtin: str, opts: dict[str, Any], environ: dict[str, str] | None = None, **fields: Any) -> str:
-    """Return why an entry cannot be used, "" if it can."""
+    """Return the error that makes an entry unusable, or ""."""
     settings = entry(builtin, environ, opts=opts, **fields)
     registry = AdapterRegistry({"mine": settings}, read_blob=lambda _: b"", summarise=lambda messages, limit: "")
     try:
@@ -61,12 +61,12 @@ def problem_of(builtin: str, opts: dict[str, Any], environ: dict[str, str] | Non
     ],
 )
 def test_a_mistake_names_its_key(builtin: str, opts: dict[str, Any], problem: str) -> None:
-    """No option without an effect, and none missing."""
+    """Options without an effect and missing options are reported."""
     assert problem_of(builtin, opts).startswith(f"adapters.http.mine.{problem}")
 
 
 def test_a_key_beside_a_client_is_a_mistake() -> None:
-    """The client would not use it; the provider's own is dropped automatically."""
+    """The client would not use the key; a provider's default key is dropped automatically."""
     assert problem_of("bedrock", {}, key="MY_KEY") == (
         "adapters.http.mine.env.api_key: the credentials of AWS come from the client; expected no key"
     )
@@ -77,7 +77,7 @@ def test_a_key_beside_a_client_is_a_mistake() -> None:
 
 @pytest.mark.parametrize("builtin", ["openai", "openai_compatible", "openai_responses", "anthropic", "gemini"])
 def test_any_plain_endpoint_may_use_its_official_client(builtin: str) -> None:
-    """With the entry's own key and address."""
+    """The official client uses the entry's own key and URL."""
     settings = entry(builtin, opts={"transport": "sdk"})
     plain = entry(builtin)
     assert settings.transport == "sdk"
@@ -86,7 +86,7 @@ def test_any_plain_endpoint_may_use_its_official_client(builtin: str) -> None:
 
 @pytest.mark.parametrize("kind", ["copilot", "chatgpt", "offline"])
 def test_an_entry_without_an_official_client_is_reported(kind: str) -> None:
-    """In the options, and for settings from another source."""
+    """The error names the key path of the option."""
     found = resolve_adapters({"mine": {"builtin": kind, "opts": {"transport": "sdk"}}}, proxy="", environ={})
     assert found.mistakes == [f"adapters.http.mine.opts.transport: has no effect on an adapter of kind {kind}"]
 
@@ -106,7 +106,7 @@ def test_an_entry_without_an_official_client_is_reported(kind: str) -> None:
     ],
 )
 def test_the_address_of_a_cloud_is_computed(client: str, region: str, environ: dict[str, str], address: str) -> None:
-    """As in the official clients: time limits, prices and signatures depend on the address."""
+    """The URL equals that of the official client, because time limits, prices and signatures depend on it."""
     assert address_of(client, region, environ) == address
 
 
@@ -114,7 +114,7 @@ def test_the_address_of_a_cloud_is_computed(client: str, region: str, environ: d
     ("client", "region"), [("bedrock", "eu-west-1"), ("bedrock_mantle", "us-east-1"), ("vertex", "eu"), ("vertex", "x")]
 )
 def test_the_addresses_equal_the_official_clients(client: str, region: str) -> None:
-    """Both compute them; they agree."""
+    """The plugin and the official clients compute the same URLs."""
     from anthropic.lib.bedrock import AsyncAnthropicBedrock, AsyncAnthropicBedrockMantle
     from anthropic.lib.vertex import AsyncAnthropicVertex
 
@@ -127,7 +127,7 @@ def test_the_addresses_equal_the_official_clients(client: str, region: str) -> N
 
 
 def test_the_environment_completes_an_entry() -> None:
-    """Region and project as in the clients; the entry's values take precedence."""
+    """Region and project are read as in the official clients; the entry's values take precedence."""
     environ = {"AWS_DEFAULT_REGION": "eu-central-1", "CLOUD_ML_REGION": "global", "GOOGLE_CLOUD_PROJECT": "p"}
     aws = entry("bedrock", environ)
     assert (aws.region, aws.base_url) == ("eu-central-1", "https://bedrock-runtime.eu-central-1.amazonaws.com")
@@ -140,7 +140,7 @@ def test_the_environment_completes_an_entry() -> None:
 
 
 def test_the_address_of_azure_comes_from_its_entry() -> None:
-    """The built-in `azure_openai`, without its key; Foundry below its own path."""
+    """The built-in `azure_openai` is used without its key; the base URL of Foundry includes its `/anthropic` path."""
     opts = {"transport": "sdk", "client": "azure"}
     environ = {"AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com"}
     mine = entry("azure_openai", environ, opts=opts, key="AZURE_OPENAI_API_KEY")
@@ -150,7 +150,7 @@ def test_the_address_of_azure_comes_from_its_entry() -> None:
 
 
 def test_a_cloud_is_never_asked_for_its_models() -> None:
-    """Bedrock has no listing at the address of its replies; its entry has names."""
+    """Bedrock has no model listing at the URL of its replies; its entry lists the models."""
     settings = read_settings(resolve_adapters({}, proxy="", environ={}).adapters)["bedrock"]
     registry = AdapterRegistry({"bedrock": settings}, read_blob=lambda _: b"", summarise=lambda messages, limit: "")
     adapter = registry.get("bedrock")
@@ -176,7 +176,7 @@ _AWS, _GOOGLE = "https://bedrock-runtime.eu-west-1.amazonaws.com", "https://euro
     ],
 )
 def test_cloud_model_names_have_windows_and_prices(address: str, model: str, window: int) -> None:
-    """With region, date and version in the name."""
+    """The names contain region, date and version."""
     limits, facts = limits_of(address, model), lookup(address, model)
     assert limits is not None
     assert limits.context_window == window

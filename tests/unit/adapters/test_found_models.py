@@ -27,7 +27,7 @@ print("genai_prices" in sys.modules)
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Leave nothing for other tests."""
+    """Reset the catalogue after each test."""
     yield
     catalog._found, catalog._file = FoundModels(""), None
     catalog.lookup.cache_clear()
@@ -40,7 +40,7 @@ def look(folder: Path) -> list[str]:
 
 
 def test_the_next_host_does_not_import_the_table(tmp_path: Path) -> None:
-    """It gives identical answers, also for a missing entry."""
+    """The answers are identical, even for a model that is not in the table."""
     first, second = look(tmp_path), look(tmp_path)
     assert first[0] == second[0]
     assert first[0] == "ModelLimits(context_window=1000000, max_output_tokens=0) None"

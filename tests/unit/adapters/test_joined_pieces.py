@@ -17,14 +17,14 @@ PIECES = st.lists(st.tuples(st.sampled_from(SPEAKERS), st.text("abc", max_size=9
 
 
 def rendered(speaker: Speaker, text: str) -> bytes:
-    """Return a message with this text, an empty one for a silent reply."""
+    """Return a message with this text as JSON; empty for a silent reply."""
     role = "assistant" if speaker == "calls" else speaker
     return b'{"role":"%s","content":"%s"}' % (role.encode(), text.encode()) if text or speaker != "assistant" else b""
 
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill a chunk with about two messages."""
+    """Make chunks so small that about two messages fill one."""
     monkeypatch.setattr(joined_pieces, "CHUNK_BYTES", 80)
 
 

@@ -48,7 +48,7 @@ from codecompanion.counting.model_windows import ModelLimits
     ],
 )
 def test_the_list_of_models_is_read_in_every_shape(body: bytes, names: list[str]) -> None:
-    """OpenAI's, Ollama's, a bare list; garbage is an empty list."""
+    """The shapes are those of OpenAI and Ollama, and a bare list; an invalid body yields an empty list."""
     assert read_model_names(body) == names
 
 
@@ -102,7 +102,7 @@ def test_a_window_is_the_size_available_to_a_request(entry: dict[str, Any], limi
 
 
 def test_a_server_with_one_model_reports_its_window_for_any_name() -> None:
-    """llama.cpp's `/props`; per slot, so it applies to one request."""
+    """`/props` of llama.cpp reports the window of one slot, which is the window for one request."""
     body = b'{"default_generation_settings": {"n_ctx": 65536, "id": 0}, "total_slots": 4, "model_alias": "x"}'
     known = read_model_limits(body)
     assert known == {ANY_MODEL: ModelLimits(65536)}
@@ -125,7 +125,10 @@ def test_koboldcpp_reports_its_window(body: bytes, window: int) -> None:
 
 
 def test_a_listing_shows_whether_the_server_runs_the_models() -> None:
-    """LiteLLM labels everything OpenAI's; servers that run models name themselves; others give no information."""
+    """LiteLLM reports `openai` as the owner of every model; servers that run models report themselves.
+
+    Others say nothing.
+    """
     owned = {"a": "library", "b": "vllm", "c": "llamacpp", "d": "organization_owner", "e": "openai", "f": "me", "g": 1}
     body = msgspec.json.encode({"data": [{"id": name, "owned_by": owner} for name, owner in owned.items()]})
     owners = read_model_owners(body)
@@ -135,7 +138,7 @@ def test_a_listing_shows_whether_the_server_runs_the_models() -> None:
 
 
 def test_a_name_without_a_tag_is_the_latest() -> None:
-    """As Ollama itself reads it."""
+    """The name is resolved as by Ollama itself."""
     known = {"qwen3:latest": ModelLimits(4096), "qwen3:14b": ModelLimits(8192)}
     assert find_limits(known, "qwen3") == ModelLimits(4096)
     assert find_limits(known, "qwen3:14b") == ModelLimits(8192)

@@ -24,7 +24,7 @@ def test_a_server_that_was_away_has_nothing_left_until_it_reads_the_prompt_again
 
 
 def test_a_server_that_keeps_more_prompts_than_slots_has_lost_none_to_others() -> None:
-    """llama.cpp with `--cache-ram`; a restart still loses them."""
+    """llama.cpp with `--cache-ram` keeps more prompts than it has slots; a restart still loses them."""
     slots = PromptSlots()
     slots.read("a", 1.0)
     slots.read("b", 2.0)

@@ -103,7 +103,10 @@ def test_an_unknown_name_is_answered_with_the_closest(name: str, words: str) -> 
     ],
 )
 async def test_an_invalid_entry_is_reported_and_refuses_requests(name: str, change: dict[str, Any], words: str) -> None:
-    """It names the key path in the user's notation; a chat opens with it, and the other adapters still work."""
+    """The error names the key path as the user wrote it.
+
+    Chats still open with this adapter, and the other adapters work.
+    """
     made = registry(**{name: change})
     with pytest.raises(ConfigError, match=words) as caught:
         made.check(name)
@@ -125,13 +128,13 @@ async def test_an_invalid_entry_is_reported_and_refuses_requests(name: str, chan
     ],
 )
 def test_a_wrong_type_names_the_field(change: dict[str, Any], words: str) -> None:
-    """Lua checks it; the command line does not."""
+    """Lua checks types, but the command line does not."""
     with pytest.raises(ConfigError, match=words):
         registry(openai=change)
 
 
 def test_the_offline_adapter_has_a_window() -> None:
-    """Configurable, large by default."""
+    """The window is configurable, and large by default."""
     assert registry().settings("offline").context_window == OFFLINE_WINDOW
     assert registry(offline={"context_window": 9000}).settings("offline").context_window == 9000
 

@@ -54,7 +54,7 @@ def encoded(value: Any) -> bytes:
 
 
 def props(**changes: Any) -> ServerFacts:
-    """Return the facts in llama.cpp's answer with these changes."""
+    """Return the facts read from llama.cpp's answer after these changes to it."""
     found = read_props(encoded({**LLAMA_CPP, **changes}))
     assert found is not None
     return found
@@ -87,19 +87,19 @@ def test_llama_cpp_reports_window_slots_template_and_version() -> None:
     ],
 )
 def test_a_template_without_tools_is_distinguished_from_an_unknown_one(caps: Any, tools: bool | None) -> None:
-    """A template with only calls may get tool descriptions in another way."""
+    """If a template supports only tool calls, the model may still receive the tool descriptions in another way."""
     assert props(chat_template_caps=caps).tools is tools
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b'{"data": []}', b"[" * 100_000, b'{"value": 8192}', b"\xff"])
 def test_an_invalid_description_yields_no_facts(body: bytes) -> None:
-    """It is outside data."""
+    """The description comes from a server and may be anything."""
     assert read_props(body) is None
     assert read_capabilities(body) is None
 
 
 def test_a_router_has_no_window_itself() -> None:
-    """Its models do."""
+    """Only its models have windows."""
     found = read_props(encoded(ROUTER))
     assert found is not None
     assert found.is_router
@@ -128,7 +128,10 @@ def test_a_router_lists_its_models_with_state_and_window() -> None:
 
 
 def test_ollama_reports_the_window_of_loaded_models_and_abilities() -> None:
-    """`context_length` of `/api/ps`; `capabilities` of `/api/show`, whose window is that of the training."""
+    """The window is `context_length` of `/api/ps`, the abilities are `capabilities` of `/api/show`.
+
+    Its training window is ignored.
+    """
     running = {"name": "qwen3:latest", "model": "qwen3:latest", "size_vram": 5, "context_length": 4096}
     told = read_listed(encoded({"models": [running]}))
     assert find_facts(told, "qwen3").window == 4096
@@ -163,7 +166,10 @@ def test_lm_studio_reports_state_kind_and_the_window_of_loaded_models() -> None:
 
 
 def test_vllm_and_koboldcpp_report_a_window() -> None:
-    """vLLM per model, koboldcpp before its `/props` for the loaded one."""
+    """vLLM reports the window of each model.
+
+    Koboldcpp reports that of the loaded model, even in versions without `/props`.
+    """
     card = {"id": "Qwen/Qwen3-8B", "object": "model", "owned_by": "vllm", "max_model_len": 32768}
     assert find_facts(read_listed(encoded({"object": "list", "data": [card]})), "Qwen/Qwen3-8B").window == 32768
     assert read_listed(encoded({"value": 8192})) == {ANY_MODEL: ServerFacts(window=8192)}
@@ -171,7 +177,7 @@ def test_vllm_and_koboldcpp_report_a_window() -> None:
 
 
 def test_newer_facts_replace_older_ones_and_the_rest_stays() -> None:
-    """A "no" counts as reported; a state is current only."""
+    """A reported "no" replaces an older "yes"; a state is never taken from older facts."""
     older = ServerFacts(window=4096, tools=True, images=True, state="sleeping", model="a")
     assert filled(ServerFacts(tools=False, slots=2), older) == ServerFacts(
         window=4096, slots=2, tools=False, images=True, model="a"

@@ -31,7 +31,7 @@ REPLY = Message(id="r", role="assistant", content="b")
     ],
 )
 def test_llama_cpp_reports_tokens_and_milliseconds(told: Any, speed: Speed) -> None:
-    """Too few tokens, or an invalid time, are ignored."""
+    """A figure is ignored if it is based on too few tokens or an invalid time."""
     timings = read_timings(told)
     assert timings is not None
     assert timings.speed == speed
@@ -58,7 +58,7 @@ def test_a_value_that_is_not_a_table_of_times_is_ignored(told: Any) -> None:
 def test_other_servers_are_timed(
     facts: ServerFacts, messages: tuple[Message, ...], usage: Usage | None, speed: Speed
 ) -> None:
-    """One second to the first token, three for the others."""
+    """One second passes before the first token, and three before the end of the reply."""
     ticks = iter((100.0, 101.0, 104.0))
     timer = ReplyTimer(ChatRequest(messages=messages, model="m"), facts, lambda: next(ticks))
     timer.see_output()

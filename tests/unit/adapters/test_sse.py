@@ -29,7 +29,7 @@ def stream(line_end: str, blank: bool = True) -> bytes:
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("blank", [True, False])
 def test_every_pair_of_splits_yields_the_same_payloads(line_end: str, blank: bool) -> None:
-    """Also inside a character, inside CRLF, and without blank lines between the events."""
+    """Splits may be inside a character or inside CRLF, and blank lines between the events may be missing."""
     body = stream(line_end, blank)
     expected = [payload.encode() for payload in PAYLOADS]
     for first in range(len(body) + 1):
@@ -38,7 +38,7 @@ def test_every_pair_of_splits_yields_the_same_payloads(line_end: str, blank: boo
 
 
 def test_mixed_line_ends_each_count_as_one() -> None:
-    """A gateway that adds its own events to an upstream's; at every split, and byte by byte."""
+    """A gateway may insert its own events into an upstream's stream; the result is the same for every split."""
     body = b'data: {"a":1}\r\rdata: {"b":2}\n\ndata: {"c":3}\r\n\r\ndata: {\rdata: "d":4\ndata: }\r\n\n'
     expected = [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}]
     for first in range(len(body) + 1):
@@ -78,20 +78,20 @@ def test_a_pretty_printed_object_that_looks_complete_half_way_is_not_split() -> 
 
 
 def test_comments_names_and_unknown_fields_are_not_payloads() -> None:
-    """Keep-alives; a byte order mark at the very start."""
+    """Keep-alives and a byte order mark at the start of the stream are not payloads, either."""
     body = b"\xef\xbb\xbf: hello\n\nevent: message\nid: 4\nretry: 10\ndata:{}\n\ndata\n\nfoo: bar\n\n"
     assert decode(body) == [b"{}"]
 
 
 def test_an_event_named_error_is_marked() -> None:
-    """Also the `error:` line of llama.cpp."""
+    """The `error:` line of llama.cpp is marked as well."""
     payloads = decode(b'event: error\ndata: {"message":"x"}\n\ndata: {}\n\nerror: {"code":500}\n\n')
     assert [type(payload) for payload in payloads] == [ErrorData, bytes, ErrorData]
     assert payloads == [b'{"message":"x"}', b"{}", b'{"code":500}']
 
 
 def test_text_that_is_not_an_event_stream_is_kept_for_the_error() -> None:
-    """Its beginning only."""
+    """Only its beginning is kept."""
     decoder = SseDecoder()
     assert decoder.feed(b"<html>\n" + b"x" * 10_000 + b"\n" + b"y" * 10_000) == []
     assert decoder.finish() == []
@@ -126,7 +126,7 @@ def test_any_json_objects_survive_any_splits(objects: list[dict[str, object]], d
 
 @pytest.mark.parametrize("unit", [b"data:\n", b"data: }\n"])
 def test_lines_without_text_count_towards_the_limit(unit: bytes) -> None:
-    """An event of empty lines would become a list of millions, and a buffer for each on joining."""
+    """An event of empty lines would become millions of list entries, and joining them would allocate a buffer each."""
     decoder = SseDecoder()
     for _ in range(20):
         decoder.feed(unit * 10_000)

@@ -1,4 +1,4 @@
-"""Common to all wire formats: which endpoint gets encrypted parts back (R-542)."""
+"""Rules for all wire formats: the endpoints that get encrypted parts back (R-542)."""
 
 from __future__ import annotations
 

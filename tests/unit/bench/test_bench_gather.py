@@ -1,4 +1,4 @@
-"""The benches of gathering run, on a repository of three commits."""
+"""The benchmarks of gathering run on a repository with three commits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUBJECTS = ("Add the parser of configurations", "Let parse_config split at colon
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a git directory: a parser is added, then changed."""
+    """Return the git directory of a repository in which a parser is added, then changed."""
     monkeypatch.setattr(searcher, "HISTORY_CHECKED_EVERY_S", searcher.HISTORY_CHECKED_EVERY_S)  # a bench sets it
     root = tmp_path / "repository"
     root.mkdir()

@@ -1,4 +1,4 @@
-"""How the samples of a bench become figures: medians of runs, ratios within a run, growth within a run."""
+"""Figures from the samples of a benchmark: medians of runs, ratios within a run, growth within a run."""
 
 from __future__ import annotations
 

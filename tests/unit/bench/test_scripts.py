@@ -10,7 +10,7 @@ REPO = Path(__file__).parents[3]
 
 
 def test_every_module_of_the_bench_can_be_imported() -> None:
-    """In a process of its own: some scripts change `sys.path`."""
+    """The modules are imported in a separate process, because some scripts change `sys.path`."""
     names = sorted(f"bench.{path.stem}" for path in (REPO / "bench").glob("*.py"))
     assert len(names) > 40
     paths = [str(REPO), str(REPO / "python"), str(REPO / "bench")]

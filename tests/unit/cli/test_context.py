@@ -10,7 +10,7 @@ from tests.unit.session.fakes import ScriptedAdapter, says
 
 
 def test_the_summary_prompt_names_the_task(monkeypatch):
-    """R-435: the title of a chat of these messages."""
+    """R-435: the task is named by the title that a chat with these messages gets."""
     adapter = ScriptedAdapter("s", lambda request: says("SUMMARY"))
     monkeypatch.setattr(context, "_adapter", lambda name: adapter)
     messages = chat(*turns(12, 400))

@@ -74,7 +74,7 @@ def test_the_invented_project_is_valid_python(messages: tuple[Message, ...]) -> 
 def test_an_installed_package_reports_that_the_demo_needs_a_checkout(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its player is in `tools/`, which is never installed."""
+    """The demo player is in `tools/`, which is never installed."""
     monkeypatch.setattr("codecompanion.cli.commands.demo.CHECKOUT", tmp_path)
     assert main(["demo"]) == 1
     assert "in a checkout of the plugin" in capsys.readouterr().err

@@ -37,6 +37,6 @@ print(finding.ok, finding.text)
     ],
 )
 def test_a_damaged_module_is_named_before_it_is_needed(damaged: str, expected: str) -> None:
-    """The packages of extras may be missing: no module imports them at its top."""
+    """Packages of extras may be missing, because no module imports them at the top."""
     done = subprocess.run([sys.executable, "-c", IMPORT_ALL, damaged], capture_output=True, text=True, check=False)
     assert re.fullmatch(expected, done.stdout.strip()), done.stdout + done.stderr

@@ -21,7 +21,7 @@ ARGUMENTS = st.dictionaries(st.sampled_from(["path", "command"]), TEXT, max_size
 
 @st.composite
 def sessions(draw: Any) -> list[dict[str, Any]]:
-    """Return a session of our format: turns of a user, with calls and their results."""
+    """Draw a session in our format: user turns with calls and their results."""
     messages: list[dict[str, Any]] = []
     number = 0
     for _ in range(draw(st.integers(1, 3))):
@@ -63,7 +63,7 @@ def as_anthropic(messages: list[dict[str, Any]]) -> bytes:
 
 
 def as_claude_code(messages: list[dict[str, Any]]) -> bytes:
-    """Return one line per block, as it streams; results in between; notes and sub-agents scattered over it."""
+    """Return one line per block, as Claude Code streams them, mixed with results, notes and lines of sub-agents."""
     lines: list[dict[str, Any]] = [{"type": "summary", "summary": "x", "leafUuid": "u0"}]
     parent = None
     for number, message in enumerate(messages):
@@ -125,7 +125,7 @@ def bare(message: dict[str, Any]) -> dict[str, Any]:
 @given(session=sessions())
 @settings(max_examples=40, deadline=None)
 def test_a_session_survives_a_round_trip(origin: str, write: Any, session: list[dict[str, Any]]) -> None:
-    """Our format → theirs → ours."""
+    """A session written in the other program's format and imported again is unchanged."""
     imported = READERS[origin](write(session), "file")
     assert [bare(message) for message in imported] == session
     assert len(read_objects(imported, "file").messages) == len(session)
@@ -306,7 +306,7 @@ def test_anything_else_is_an_input_error_and_never_a_crash(origin: str, value: A
 
 
 def test_the_readable_part_of_a_damaged_session_is_imported() -> None:
-    """Two objects in a line, a truncated last line, an entry of another shape, a missing parent."""
+    """Two objects on a line, a truncated last line, an entry of another shape and a missing parent do no harm."""
     first = json.dumps(entry("1", None, "user", "one")) + json.dumps(
         entry("2", "1", "assistant", [{"type": "text", "text": "two"}])
     )
@@ -339,7 +339,7 @@ def test_a_file_without_a_readable_part_is_an_error(raw: bytes) -> None:
 def test_of_a_truncated_document_only_complete_messages_are_read(
     origin: str, write: Any, session: list[dict[str, Any]], share: float, indent: int | None
 ) -> None:
-    """The result is the beginning of that of the whole file; an error only if no message is complete."""
+    """They are the first messages of the whole document; it is an error only if no message is complete."""
     whole = json.dumps(json.loads(write(session)), indent=indent, ensure_ascii=False).encode()
     raw, skipped = whole[: int(share * len(whole))], list[str]()
     expected = READERS[origin](whole, "f", [])
@@ -356,7 +356,7 @@ def test_of_a_truncated_document_only_complete_messages_are_read(
 
 @pytest.mark.parametrize("words", ["a } ] }", '{"old": [1, 2}, ', 'say "x" ' * 30_000])
 def test_brackets_and_quotes_in_the_final_text_are_text(words: str) -> None:
-    """They end nothing, and are not read again for each quote: 50 KB used to take half a minute."""
+    """They close nothing and are not parsed again for each quote: 50 KB used to take half a minute."""
     whole = json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": words}])
 
     cut = read_cut_document(whole[:-3].encode())

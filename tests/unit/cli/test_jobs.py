@@ -1,4 +1,4 @@
-"""Jobs of the command line, with any fault in one of them."""
+"""Jobs of the command line in which any fault may occur."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_fault_in_one_job_does_not_lose_the_next_ones(tmp_path: Path) -> None:
 
 
 def test_a_user_without_a_home_sees_the_variable_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as a numeric user id in a container."""
+    """This happens, for example, with a numeric user id in a container."""
 
     def nobody(uid: int) -> None:
         raise KeyError(uid)

@@ -27,7 +27,7 @@ def run(data: Path, program: Path = PROGRAM, **environment: str) -> tuple[int, s
 
 
 def python(path: Path, says: str = "") -> Path:
-    """Create a Python at the path: ours, or one that only prints a message."""
+    """Create a Python at the path: the current one, or one that only prints a message."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\necho {says}\n" if says else f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     path.chmod(0o755)
@@ -35,7 +35,7 @@ def python(path: Path, says: str = "") -> Path:
 
 
 def installed(data: Path, name: str, says: str = "", *, finished: bool = True) -> Path:
-    """Create an environment like the installer."""
+    """Create an environment as the installer would."""
     folder = data / "nvim/codecompanion/venv" / name
     found = python(folder / "bin/python", says)
     if finished:
@@ -51,7 +51,7 @@ def test_it_runs_with_the_newest_finished_installation(tmp_path: Path) -> None:
 
 
 def test_the_python_last_used_by_neovim_takes_precedence(tmp_path: Path) -> None:
-    """Only Neovim knows `python.host_prog`; a missing one is skipped."""
+    """Only Neovim knows `python.host_prog`; if that Python no longer exists, it is skipped."""
     installed(tmp_path, "1795431836438264-1", "private")
     noted = tmp_path / "nvim/codecompanion/python"
     noted.write_text(f"{python(tmp_path / 'own python', 'own')}\n")
@@ -80,7 +80,7 @@ def test_without_an_installation_one_line_names_the_remedy(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("arguments", [[], ["sessions", "list"]])
 def test_a_python_without_the_packages_names_the_program(tmp_path: Path, arguments: list[str]) -> None:
-    """`-S`: as in a Python of the system, the packages are not there."""
+    """With `-S`, the packages are missing, as in a system Python."""
     done = subprocess.run(
         [sys.executable, "-S", "-m", "codecompanion", *arguments], cwd=tmp_path,
         env={"PYTHONPATH": str(REPO / "python")}, capture_output=True, text=True, timeout=60, check=False,
@@ -91,7 +91,7 @@ def test_a_python_without_the_packages_names_the_program(tmp_path: Path, argumen
 
 
 def recipe(clone: Path, home: Path) -> str:
-    """Return the lines that a clone prints; no Python is installed for it."""
+    """Return the recipe that a clone prints before any Python is installed for it."""
     given = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null"}
     program = [str(clone / "bin/codecompanion"), "recipe"]
     return subprocess.run(program, cwd=home, env=given, capture_output=True, text=True, timeout=60, check=True).stdout

@@ -46,7 +46,7 @@ def selected(folder: Path, pipeline: PipelineName) -> list[dict[str, Any]]:
 def test_a_removed_stage_changes_the_result(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pipeline: PipelineName, stage: type[Stage]
 ) -> None:
-    """The document's fill replaces ours."""
+    """Without `FillBudgetOnce`, the document's `FillBudget` fills the budget."""
     document = load_pipeline("document").stage(FillBudget)
     without = [one for one in load_pipeline(pipeline).stages if type(one) is not stage]
     stages = (*without, document) if stage is FillBudgetOnce else tuple(without)

@@ -34,14 +34,14 @@ ASCII = ("<|fim_begin|>", "<|fim_hole|>", "<|fim_end|>", "<|end_of_text|>")
     ],
 )
 def test_a_models_name_determines_its_family(model, name, tokens):
-    """R-258, R-261: by substring, in the order of the table, whatever its case."""
+    """R-258, R-261: the first substring in the order of the table decides; case does not matter."""
     family = family_of(model)
     assert family.name == name
     assert (family.prefix, family.suffix, family.middle, family.eot) == tokens
 
 
 def test_both_spellings_of_deepseek_are_available_by_name():
-    """R-260: the published tokens, and those of the document's source."""
+    """R-260: the spellings are the published tokens and those in the document's source."""
     ascii_family = family_named("deepseek-ascii")
     assert (ascii_family.prefix, ascii_family.suffix, ascii_family.middle, ascii_family.eot) == ASCII
     published = family_named("deepseek")
@@ -63,14 +63,17 @@ def test_an_unknown_family_is_answered_with_the_known_ones():
 
 @pytest.mark.parametrize("family", families(), ids=lambda family: family.name)
 def test_a_prompt_is_the_texts_between_their_tokens(family):
-    """R-259: P + imports + prefix + S + suffix + M; it ends at eot, at a file's mark, at two empty lines."""
+    """R-259: the prompt is P + imports + prefix + S + suffix + M.
+
+    The reply stops at eot, a file separator or two empty lines.
+    """
     made = build_prompt(family, "import a\n", "x = a.", "\n")
     assert made.prompt == f"{family.prefix}import a\nx = a.{family.suffix}\n{family.middle}"
     assert made.stop == (family.eot, "<file_sep>", "\n\n\n")
 
 
 def test_a_model_that_cannot_fill_in_only_continues_the_text():
-    """R-259: imports and prefix; it ends at an empty line or a fence."""
+    """R-259: the prompt is imports and prefix; the reply stops at an empty line or a code fence."""
     made = build_prompt(family_of("gpt-5.1"), "import a\n", "x = a.", "later")
     assert made.prompt == "import a\nx = a."
     assert made.stop == stops_of(family_of("mistral")) == ("\n\n", "```")

@@ -33,7 +33,7 @@ def test_a_file_entirely_in_the_window_has_no_imports_outside():
 
 
 def test_statements_above_the_window_are_included_verbatim_in_order():
-    """Imports inside functions do not belong to the file; the cursor's own line does not have to parse."""
+    """Imports inside functions are not included; the cursor's line does not have to parse."""
     assert outside("a.py", PYTHON + FILLER + "if broken(") == WANTED
 
 
@@ -49,7 +49,7 @@ def test_prose_that_begins_like_an_import_is_not_one():
 
 
 def test_imports_in_the_window_are_not_repeated():
-    """A statement that is partly above the window is not in it."""
+    """A statement that is only partly inside the window is still included."""
     shown = "import shown\n" + "x = 1\n" * 100
     before = PYTHON + FILLER + shown
     assert outside("a.py", before) == WANTED
@@ -65,7 +65,10 @@ def test_imports_below_the_window_count_too_but_not_those_in_the_suffix():
 
 
 def test_imports_are_limited_to_a_thousand_characters():
-    """Only complete statements; if not all fit, those used in the window come first, in the file's order."""
+    """Only complete statements are included.
+
+    If not all fit, those used in the window take precedence, in file order.
+    """
     many = "".join(f"import module_{number:03}\n" for number in range(200))
     found = outside("a.py", many + FILLER + "module_150.call(module_007")
     lines = found.splitlines()
@@ -83,7 +86,7 @@ def test_imports_are_limited_to_a_thousand_characters():
     "text", ["import a\nfrom b import (\n    c,\n)\n", 'import d from "d"\nimport { e,\n  f } from "e"\n']
 )
 def test_their_line_ends_are_those_of_the_file(text):
-    """R-257: verbatim; the command line gets texts as they are on disk."""
+    """R-257: imports are copied verbatim; the command line receives texts with the line ends they have on disk."""
     path = "a.py" if "from b" in text else "a.ts"
     assert outside(path, text + FILLER) == text
     crlf = text.replace("\n", "\r\n")

@@ -122,7 +122,7 @@ KNOWN = (KnownFile("a.py", "def a()\n\n<|fim_middle|>"), KnownFile("b.py", "b = 
 
 
 def test_qwen_gets_files_of_a_repository():
-    """Its repository-level form: the name, then each file after its marker, the current file last."""
+    """Its repository-level form is the project name, then each file after its marker, the current file last."""
     made = build_project_prompt(
         family_named("qwen"), "import x\n", "p", "s", path="src/c.py", project="demo", known=KNOWN
     )
@@ -135,7 +135,7 @@ def test_qwen_gets_files_of_a_repository():
 
 @pytest.mark.parametrize("family", [one for one in families() if one.repository is None], ids=lambda one: one.name)
 def test_other_families_get_comments(family):
-    """Never a form that is unknown to a family: its own tokens once each, the rest is code."""
+    """No family gets a form unknown to it: each of its own tokens occurs once, and the rest is code."""
     made = build_project_prompt(family, "", "p", "s", path="c.lua", project="demo", known=KNOWN)
     comments = "-- Path: a.py\n-- def a()\n--\n-- <|fim_middle|>\n-- Path: b.py\n-- b = 1\n"
     assert made.prompt == f"{family.prefix}{comments}p{family.suffix}s{family.middle}"

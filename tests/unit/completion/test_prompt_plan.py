@@ -36,7 +36,7 @@ def test_the_parts_never_exceed_the_whole(before, after, total):
 
 
 def test_a_model_of_four_thousand_tokens_has_room_for_both():
-    """Three characters a token, the reply kept free."""
+    """The prompt is limited to three characters per token, with room reserved for the reply."""
     assert total_chars(0, 128) == TOTAL
     assert total_chars(1_000_000, 128) == TOTAL
     assert total_chars(4_096, 128) / budgets().chars_per_token + 128 <= 4_096
@@ -54,7 +54,7 @@ def test_imports_outside_the_smaller_window_are_added():
 
 
 def test_a_window_starts_at_the_same_line_during_typing():
-    """So that a server does not have to read all of it again with every key."""
+    """Otherwise the server would have to read the whole window again after every key."""
     text, anchor, starts = "".join(f"x_{number} = 1\n" for number in range(3_000)), "", []
     for key in "y = some_call(with_an_argument, another)\n" * 30:
         plan = plan_prompt("a.py", text, "", TOTAL, anchor=anchor)

@@ -111,7 +111,7 @@ def test_a_huge_reply_is_shortened():
 
 @given(st.text("ab() {}\n\"'[]=<|", max_size=80), st.text("ab()\n }", max_size=40), st.text("ab()\n }", max_size=40))
 def test_a_reply_is_only_shortened_and_never_extended(text, before, after):
-    """The displayed lines and characters are in the reply, in order; there are no tabs in it."""
+    """The displayed characters occur in the reply in the same order; the generated texts contain no tabs."""
     found = usable(text, Place(before, after), QWEN, stops_of(QWEN), multi_line=True, is_cut=False)
     rest = iter(text)
     assert all(character in rest for character in found)

@@ -11,7 +11,7 @@ from codecompanion.errors import InputError
 
 
 def test_the_window_has_eight_thousand_characters_before_and_two_thousand_after():
-    """R-256: cut between characters, also of several bytes, in the middle of a line."""
+    """R-256: the window is cut between characters, even multi-byte ones, and may begin or end within a line."""
     window = cut_window("é" * 9_000, "語" * 3_000)
     assert [len(text) for text in (window.above, window.prefix, window.suffix, window.below)] == [
         1000,

@@ -96,7 +96,7 @@ def env(messages: Messages, window: int, **changes: object) -> Env:
 
 
 def as_sent(here: Env, policy: Policy) -> Env:
-    """Return the environment as in a session: with the size after shaping, if the policy shapes."""
+    """Return the environment of a session: it measures messages after shaping, if the policy shapes."""
     if not policy.shape:
         return here
     return msgspec.structs.replace(here, sent=lambda messages: shape(messages, PARTS, policy, here).measure)
@@ -132,7 +132,7 @@ def run(
     automatic_summaries: bool = True,
     **changes: object,
 ) -> tuple[Prepared, list[Ask]]:
-    """Prepare (or compact manually) under a policy, by default `codecompanion`."""
+    """Prepare the messages, or compact them manually, under a policy (default: `codecompanion`)."""
     view: View = with_messages(View(cycle=current_cycle(messages)), messages)
     chosen = policy or load_policy("codecompanion")
     environment = as_sent(env(messages, window, manual=manual, **changes), chosen)

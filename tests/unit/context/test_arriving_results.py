@@ -1,4 +1,6 @@
-"""Results that the model has not seen: the policy makes room for them; then they are truncated by the rest (R-524).
+"""Results that the model has not seen: the policy makes room for them.
+
+If that is not enough, they are truncated (R-524).
 
 A model got 795 of 1,650 tokens of a file while 6,000 of 8,192 were free, because the file was truncated
 before older results were cleared; and results were truncated again in every request, each time a little more.
@@ -34,14 +36,14 @@ from tests.unit.context.builders import (
 
 WINDOWS = (4_000, 8_192, 64_000)
 HANDS_OFF = ("cowork", "cowork_chat")
-"""Nothing is cleared in place of their handoff (R-408, R-411)."""
+"""Policies that never clear anything in place of a handoff (R-408, R-411)."""
 CLEARING = tuple(name for name in policy_names() if name not in HANDS_OFF)
 LARGEST_RESULT = 10_000
-"""Tokens: `cowork` cuts every larger one (R-412)."""
+"""Tokens; `cowork` truncates larger results (R-412)."""
 
 
 def loop(*sizes: int, name: str = "read_file") -> list[Message]:
-    """Return a question, and a round of one call per result with that many tokens."""
+    """Return a question, then for each size a round of one call whose result has that many tokens."""
     rounds = [(assistant("", (f"c{i}", name)), tool(f"c{i}", text_of(i, size))) for i, size in enumerate(sizes)]
     return [system(), user("Never touch conf/prod. Read them."), *[message for each in rounds for message in each]]
 
@@ -75,7 +77,7 @@ def stages(done: Prepared) -> list[str]:
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", policy_names())
 def test_a_new_result_is_complete_if_older_ones_make_room(name, window):
-    """Five results of a fifth of the window each: the fifth is complete, by the policy's own stages alone."""
+    """Each of five results takes a fifth of the window: the policy's own stages keep the fifth complete."""
     messages = made(*loop(*[window // 5] * 5))
     policy = load_policy(name)
     done, asked = prepared(messages, window, policy)
@@ -109,7 +111,7 @@ def test_beside_one_larger_than_the_window_older_results_join_the_handoff(name, 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", CLEARING)
 def test_a_result_larger_than_the_window_is_truncated_to_the_remaining_room(name, window):
-    """The newest older results stay, up to a tenth of the window; the rest of it is for the new one."""
+    """The newest older results stay, up to a tenth of the window; the rest of the window is for the new one."""
     messages = made(*loop(*[window // 12] * 8, 3 * window))
     done, asked = prepared(messages, window, load_policy(name))
     newest = done.messages[-1]
@@ -126,7 +128,7 @@ def test_a_result_larger_than_the_window_is_truncated_to_the_remaining_room(name
 
 @pytest.mark.parametrize("name", CLEARING)
 def test_all_older_results_are_cleared_if_that_keeps_the_new_one_complete(name):
-    """Keeping a tenth of the window of them would truncate it or require a summary."""
+    """Keeping older results up to a tenth of the window would truncate the new one or require a summary."""
     messages = made(*loop(*[600] * 5, 6_300 if name == "kodacode" else 6_700))
     done, asked = prepared(messages, 8_192, load_policy(name))
     assert asked == 0
@@ -137,7 +139,7 @@ def test_all_older_results_are_cleared_if_that_keeps_the_new_one_complete(name):
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", policy_names())
 def test_in_a_loop_of_ten_no_result_is_cleared_twice(name, window):
-    """Seen under kodacode: in every request ten results were truncated again, and reported as newly cleared."""
+    """Under `kodacode`, ten results used to be truncated again in every request and reported as newly cleared."""
     policy, view = load_policy(name), made(*loop())
     rounds = made(*loop(*[window // 5] * 10))[2:]
     told: list[str] = []
@@ -154,7 +156,7 @@ def test_in_a_loop_of_ten_no_result_is_cleared_twice(name, window):
 
 @pytest.mark.parametrize("name", policy_names())
 def test_results_that_arrive_together_are_truncated_once_and_none_is_cleared_unseen(name):
-    """Ten calls in one reply: under codebuddy six of them used to be cleared before the model had seen them."""
+    """Of ten calls in one reply, `codebuddy` used to clear six before the model had seen their results."""
     calls = assistant("", *[(f"c{i}", "read_file") for i in range(10)])
     messages = made(system(), user("Read them."), calls, *[tool(f"c{i}", text_of(i, 1_600)) for i in range(10)])
     done, asked = prepared(messages, 8_192, load_policy(name))
@@ -166,7 +168,7 @@ def test_results_that_arrive_together_are_truncated_once_and_none_is_cleared_uns
 
 @pytest.mark.parametrize("name", ["adaptive", "codecompanion", "cowork", "cowork_chat"])
 def test_tokens_freed_by_a_compaction_are_for_new_results_too(name):
-    """A chat of text at 95 %, and a file of 60 %: it used to be truncated to a tenth before the compaction."""
+    """In a chat of text at 95 % of the window, a file of 60 % used to be truncated to a tenth before the compaction."""
     talk = [message for i in range(19) for message in (user(f"{i}? {'why ' * 200}"), assistant("because " * 100))]
     messages = made(system(), *talk, user("Read it."), assistant("", ("c", "read_file")), tool("c", text_of(0, 4_800)))
     done, _ = prepared(messages, 8_192, load_policy(name))
@@ -178,7 +180,7 @@ def test_tokens_freed_by_a_compaction_are_for_new_results_too(name):
 
 
 def test_if_nothing_may_be_cleared_new_results_are_truncated_at_once():
-    """Lesson 13, R-545: off is off, and a change that the user just undid is not repeated."""
+    """Lesson 13, R-545: disabled editing stays off, and a change that the user just undid is not repeated."""
     off = load_policy("mine", {"mine": {"extends": "codecompanion", "editing": {"trigger": False}}})
     messages = made(*loop(*[1_600] * 5))
     for policy, paused in ((off, frozenset()), (load_policy("codecompanion"), frozenset({"context_edited"}))):

@@ -1,6 +1,6 @@
-"""The policy `codebuddy` from end to end, through the command line's own entry point (R-107…R-119, R-128…R-137).
+"""The policy `codebuddy`, tested end to end through the command line's own entry point (R-107…R-119, R-128…R-137).
 
-Also R-145 and R-254. Counted with chars4, so that every threshold is exact; the strategies have their own files.
+R-145 and R-254 are included. Counts are chars4, so that every threshold is exact; the strategies have their own tests.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def tool_step(number, result_chars, argument_chars=20):
 
 
 def tokens(messages):
-    """Return the chars4 count."""
+    """Return the total chars4 count of the messages."""
     total = 0
     for message in messages:
         total += -(-len(message["content"]) // 4)
@@ -67,23 +67,26 @@ def tokens(messages):
 
 
 def budget(window, system_tokens):
-    """Return the budget that the source fits into, with its margin: off unless configured (R-107)."""
+    """Return the budget of the source, including its margin, which is off unless configured (R-107)."""
     return int((window - system_tokens - 4096) / 1.2)
 
 
 def room(window, system_tokens):
-    """Return the messages' share by R-107 [decided]: the whole request within 90 % of the window."""
+    """Return the room for messages by R-107 [decided]: the whole request takes at most 90 % of the window."""
     return int(0.9 * window) - system_tokens
 
 
 def window_at(messages, usage):
-    """Return the window that these messages fill to `usage`."""
+    """Return the window of which these messages fill the share `usage`."""
     return int(tokens(messages) / usage)
 
 
 @pytest.mark.parametrize(("window", "compacted"), [(20_000, False), (19_999, True)])
 def test_compaction_starts_above_90_percent(window, compacted):
-    """R-108: usage > 0.90, strict; 18,000 of 20,000 is not above it. R-138: counts and tokens are then equal."""
+    """R-108: usage > 0.90 is strict, so 18,000 of 20,000 is not above it.
+
+    R-138: the counts and tokens are then equal.
+    """
     messages = [system(), *talk(89), {"role": "user", "content": "x" * 400}]
     assert tokens(messages) == 18_000
     result = prepare(messages, window)["result"]
@@ -105,14 +108,14 @@ def test_the_warning_level_is_that_of_the_state_before(window, level):
 
 
 def test_a_compacted_chat_still_reports_its_former_level():
-    """R-110: computed before compaction."""
+    """R-110: the level is computed before compaction."""
     messages = [system(), *talk(100)]
     result = prepare(messages, window_at(messages, 0.95))["result"]
     assert (result["compacted"], result["warningLevel"]) == (True, "critical")
 
 
 def test_tier_1_strips_results_and_arguments_except_in_the_newest_four():
-    """R-114, R-116, R-117: exact text, the call id stays, no model is asked; the field `tier` is 1."""
+    """R-114, R-116, R-117: the text is exact, the call id stays, and no model is asked; the field `tier` is 1."""
     messages = [system(), {"role": "user", "content": "go"}]
     for number in range(20):
         messages += tool_step(number, 4000, 300 if number % 2 else 200)
@@ -141,7 +144,10 @@ def test_stripping_arguments_alone_can_be_enough():
 
 
 def test_tier_2_summarises_all_but_the_newest_four():
-    """R-128, R-129: `[summary] + last 4`, role system, after the system prompt, the number of messages in it."""
+    """R-128, R-129: the result is `[summary] + last 4`.
+
+    The system summary follows the system prompt and states the message count.
+    """
     messages = [system(), *talk(60)]
     answer = prepare(messages, window_at(messages, 0.95))
     assert answer["result"]["tier"] == 2
@@ -153,7 +159,7 @@ def test_tier_2_summarises_all_but_the_newest_four():
 
 
 def test_the_last_four_grow_if_the_boundary_would_split_a_pair():
-    """R-128 [proposed]: the boundary moves to the older side; R-004."""
+    """R-128 [proposed], R-004: the boundary moves to the older side."""
     tail = [*tool_step(1, 40), *exchange(1000, 40), {"role": "user", "content": "now"}]
     answer = prepare([*talk(60), *tail], 12_500)
     assert answer["result"]["tier"] == 2
@@ -171,11 +177,11 @@ def scripted(messages, window, *replies, policy="codebuddy"):
 
 DOWN = SummaryReply(error="down")
 HALF = 58
-"""Of 117 messages that are older than the newest four (116 without the pending one)."""
+"""Half of the 117 messages older than the newest four (116 without the pending one)."""
 
 
 def by_tier_3(messages, window, text):
-    """Return the outcome and the requests for the half: tier 2's summary is too large for the target."""
+    """Return the outcome and the requests for the older half; tier 2 fails because its summary exceeds the target."""
     too_large = SummaryReply(text="s" * 4 * room(window, 100), source="caller")
 
     def script(ask):
@@ -188,7 +194,7 @@ def by_tier_3(messages, window, text):
 
 
 def test_tier_2_works_on_the_result_of_tier_1():
-    """R-119: the long result that the summariser reads is already a placeholder."""
+    """R-119: the summariser reads a placeholder in place of the long result."""
     messages = [{"role": "user", "content": "go"}, *tool_step(0, 4000), *talk(60)]
     window = window_at(messages, 1.05)
     assert tokens(messages) - 1000 > room(window, 0)  # tier 1 alone is not enough
@@ -200,7 +206,10 @@ def test_tier_2_works_on_the_result_of_tier_1():
 
 
 def test_tier_3_summarises_the_oldest_half_in_one_call():
-    """R-131: floor(k / 2) of the k messages older than the newest four, its own header; the rest stays."""
+    """R-131: these are floor(k / 2) of the k messages older than the newest four.
+
+    The header is its own, and the rest stays.
+    """
     messages = [system(), *talk(60), {"role": "user", "content": "now"}]
     prepared, asked = by_tier_3(messages, window_at(messages, 0.95), SUMMARY)
     assert [report.tier for report in prepared.reports] == [3]
@@ -213,7 +222,7 @@ def test_tier_3_summarises_the_oldest_half_in_one_call():
 
 
 def test_tier_3_drops_the_oldest_of_the_rest_until_it_fits():
-    """R-133: from after the summary on, as few as needed, never the newest four."""
+    """R-133: messages after the summary are dropped, as few as needed, never the newest four."""
     messages = [system(), *talk(60)]
     window = window_at(messages, 0.95)
     fit = room(window, 100)
@@ -298,7 +307,7 @@ EMPTY = SummaryReply(text="")
     ],
 )
 def test_tier_3_asks_if_the_replies_to_tier_2_are_empty(name, replies, tier, calls):
-    """R-115, R-120: once more each (R-526); after a failed call no model is asked (lesson 18)."""
+    """R-115, R-120: each tier may ask once more (R-526); after a failed call, no model is asked (lesson 18)."""
     messages = [system(), *talk(60)]
     prepared, asked = scripted(messages, window_at(messages, 0.95), *replies, policy=name)
     assert [report.tier for report in prepared.reports] == [tier]
@@ -327,7 +336,7 @@ def test_tiers_2_and_3_write_messages_in_the_same_form():
 
 
 def test_with_nothing_older_than_the_newest_four_nothing_is_compacted():
-    """R-118, R-135 [proposed]: compacted false, tier 0, the level kept, the list unchanged."""
+    """R-118, R-135 [proposed]: `compacted` is false, `tier` is 0, and the level and the messages are unchanged."""
     messages = [system(), *talk(2, 4000)]
     answer = prepare(messages, 4100)
     assert answer["result"]["compacted"] is False
@@ -351,7 +360,10 @@ WITH_A_RESULT = [system(), {"role": "user", "content": "go"}, *tool_step(0, 9_00
 
 @pytest.mark.parametrize("messages", [talk(60), WITH_A_RESULT])
 def test_the_tier_never_gets_worse_as_the_window_grows(messages):
-    """R-107, R-109, R-115 [decided]: from 4k to 128k in steps of 500; 0 is best, and there is no cliff."""
+    """R-107, R-109, R-115 [decided]: windows from 4k to 128k in steps of 500.
+
+    Tier 0 is best, and no window needs tier 4.
+    """
     tiers = []
     for window in range(4_000, 128_001, 500):
         size = "s" * 4 * (window // 20)
@@ -363,7 +375,7 @@ def test_the_tier_never_gets_worse_as_the_window_grows(messages):
 
 @pytest.mark.parametrize(("extra", "tier"), [(0, 1), (1, 2)])
 def test_tier_1_wins_exactly_when_its_result_is_within_the_budget(extra, tier):
-    """R-107, R-115 [decided]: the whole request at most 90 % of the window."""
+    """R-107, R-115 [decided]: the budget is 90 % of the window for the whole request."""
     window = 30_000
     fit = room(window, 100)
     assert fit == 26_900
@@ -376,7 +388,7 @@ def test_tier_1_wins_exactly_when_its_result_is_within_the_budget(extra, tier):
 
 
 def test_a_manual_run_works_below_the_trigger_and_writes_a_summary():
-    """R-145: tier 1 alone is not a summary; the others work on its result (R-119)."""
+    """R-145: the result of tier 1 alone is not a summary; the other tiers work on it (R-119)."""
     messages = [system(), {"role": "user", "content": "go"}, *tool_step(0, 4000), *talk(3)]
     answer = prepare(messages, 100_000, manual=True)
     assert (answer["result"]["tier"], answer["result"]["warningLevel"]) == (2, "none")
@@ -395,7 +407,7 @@ def test_a_manual_summary_is_written_from_stripped_results():
 
 @pytest.mark.parametrize(("count", "compacted"), [(5, False), (6, True)])
 def test_a_manual_run_needs_six_messages(count, compacted):
-    """R-145: the system prompt does not count; the sentence is the document's."""
+    """R-145: the system prompt does not count; the message is the document's."""
     answer = prepare([system(), *talk(3)[:count]], 100_000, manual=True)
     assert answer["result"]["compacted"] is compacted
     if not compacted:
@@ -405,7 +417,7 @@ def test_a_manual_run_needs_six_messages(count, compacted):
 
 
 def test_the_system_prompt_counts_against_the_budget_and_stays():
-    """R-111: real tokens of the system prompt, in the trigger and in the budget."""
+    """R-111: the actual tokens of the system prompt count in the trigger and in the budget."""
     messages = [system(4 * 10_000), *talk(60)]
     window = window_at(messages, 0.95)
     answer = prepare(messages, window, summary="s" * 4 * (room(window, 10_000) - 450))
@@ -435,7 +447,7 @@ def test_a_plain_description_keeps_the_content_of_the_old_summary():
 
 
 def test_the_trigger_can_be_the_budget_as_in_the_source():
-    """R-108: `trigger_rule = budget` is our trigger table; here it fires at 71 %."""
+    """R-108: `trigger_rule = budget` is expressed by our trigger table; in this chat it fires at 71 %."""
     messages = [system(), *talk(95)]
     assert tokens(messages[1:]) == 19_000
     options = {"compaction.trigger": {"at": 1.0, "measure": "messages", "basis": "budget", "op": ">"}}
@@ -456,7 +468,7 @@ def test_the_options_of_the_policy_reach_their_strategies():
 
 
 def test_a_users_own_policy_can_extend_it():
-    """R-108: the rule of the source as a policy; single values of nested tables."""
+    """R-108: the source's rule can be a policy, and single values of nested tables can be changed."""
     rule = {"at": 1.0, "measure": "messages", "basis": "budget", "op": ">"}
     own = {"mine": {"extends": "codebuddy", "compaction.trigger": rule, "compaction.chunk": {"max_tokens": 9000}}}
     policy = load_policy("mine", own, "policies")
@@ -467,7 +479,7 @@ def test_a_users_own_policy_can_extend_it():
 
 
 def test_a_step_can_be_optional():
-    """The error names the key; the table converts back unchanged."""
+    """An error names the key; the policy converts back to the same table."""
     table = policy_to_table(load_policy("codebuddy"))
     tiers = table["stage"][0]["tier"]
     assert [step.get("optional", False) for step in tiers[0]["step"]] == [True, True]

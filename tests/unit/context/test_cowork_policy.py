@@ -1,4 +1,4 @@
-"""The policy `cowork` through the command line's own preparation, counted by chars4 (R-401…R-460, table P5)."""
+"""The policy `cowork`, run through the command line's own preparation with chars4 counts (R-401…R-460, table P5)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def used(call_id: str, result: str, name: str = "read_file") -> list[dict[str, A
 
 
 def prepare(messages, window, summary: str | None = None, **options: Any) -> dict[str, Any]:
-    """Prepare under cowork with chars4; the memory flush is tested elsewhere."""
+    """Prepare a request under `cowork` with chars4 counts, without the memory flush, which is tested elsewhere."""
     settings = {"flush.trigger": False, **options.pop("set", {})}
     chosen = Options(
         policy=options.pop("policy", "cowork"), window=window, count="chars4", set=settings,
@@ -59,7 +59,7 @@ def summaries(answer) -> list[dict[str, Any]]:
 
 
 def compactions(answer) -> list[str]:
-    """Return the kind of each compaction."""
+    """Return the trigger of each compaction."""
     return [event["trigger"] for event in answer["events"] if event["type"] == "context_compacted"]
 
 
@@ -91,7 +91,7 @@ def test_it_removes_down_to_half_and_the_summary_is_added(window):
 
 
 def test_first_pinned_and_newest_messages_stay_and_the_summary_follows_the_first():
-    """R-416, R-420, R-443: order kept."""
+    """R-416, R-420, R-443: the order is kept."""
     messages = talk(20, 500)
     messages[5]["meta"] = {"pinned": True}
     messages[7]["meta"] = {"tag": "memory_recall"}
@@ -129,7 +129,7 @@ def test_other_pinned_blocks_follow_the_summary_in_their_order():
 
 
 def test_the_summary_is_a_handoff_with_nine_sections():
-    """R-429, R-432, R-433: tag, preamble, headings."""
+    """R-429, R-432, R-433: tag, preamble and headings are exact."""
     answer = prepare(talk(20, 500), 10_000)
     text = summaries(answer)[0]["content"]
     assert text.startswith(OPEN + HANDOFF + "1. **Primary Request and Intent**")
@@ -138,7 +138,7 @@ def test_the_summary_is_a_handoff_with_nine_sections():
 
 
 def test_section_two_is_the_users_words_whatever_the_model_wrote():
-    """R-431: rebuilt from the log by code, in order, exact."""
+    """R-431: code rebuilds it from the log, in order and verbatim."""
     messages = talk(20, 100)
     messages[2]["content"] = "Use tabs, never spaces.\nAnd `x -> y`."
     answer = prepare(messages, 128_000, manual=True)
@@ -148,7 +148,7 @@ def test_section_two_is_the_users_words_whatever_the_model_wrote():
 
 
 def test_tool_results_are_truncated_first_and_that_may_be_enough():
-    """R-412, R-414, R-411: no summary, no compaction, no model call."""
+    """R-412, R-414, R-411: then there is no summary, no compaction and no model call."""
     messages = [say("user", 100), *used("c1", "x" * 200_000), say("assistant", 100), say("user", 100)]
     answer = prepare(messages, 55_000)
     assert answer["actions"] == ["edited"]
@@ -161,7 +161,7 @@ def test_tool_results_are_truncated_first_and_that_may_be_enough():
 
 
 def test_insufficient_truncation_is_followed_by_removal():
-    """R-408, R-414: in one run, on the truncated results."""
+    """R-408, R-414: the removal happens in the same run, on the truncated results."""
     messages = [say("user", 100), *used("c1", "x" * 60_000), *talk(20, 1000)]
     answer = prepare(messages, 35_000)
     assert answer["actions"] == ["compacted"]
@@ -177,7 +177,7 @@ def test_the_newest_result_is_truncated_as_well():
 
 
 def test_after_n_compactions_one_summary_has_the_oldest_facts():
-    """R-421, R-424, R-426, R-443: updated in place, the earlier one is input of the next."""
+    """R-421, R-424, R-426, R-443: the summary is updated in place; the earlier one is input of the next."""
     messages: list[dict[str, Any]] = talk(20, 500)
     for i in range(5):
         answer = prepare(messages, 10_000, summary=nine(f"round {i}"))
@@ -215,7 +215,7 @@ def test_a_summary_of_another_policy_is_found_and_read():
 
 
 def test_the_transcript_has_the_documents_limits():
-    """R-436, R-438: 3000 / 1500 / 1200 characters, role lines."""
+    """R-436, R-438: the limits are 3000 / 1500 / 1200 characters, and each line names the role."""
     messages = [
         say("user", 100),
         {"role": "user", "content": "U" * 20_000},
@@ -243,13 +243,13 @@ def test_the_transcript_has_at_most_60_000_characters():
 
 @pytest.mark.parametrize(("window", "tokens"), [(200_000, 4096), (128_000, 4096), (16_000, 640)])
 def test_the_summary_may_have_4096_tokens_or_8_percent(window, tokens):
-    """R-427: the document's table."""
+    """R-427: the values are those of the document's table."""
     _, asked = run(read(talk(101, window // 110)), window, policy=POLICY, script=SUMMARISES)
     assert asked[0].request.max_output_tokens == tokens
 
 
 def test_the_system_prompts_tokens_are_not_available_to_the_summary():
-    """R-427: 8 % of window − 8000 − system prompt."""
+    """R-427: the limit is 8 % of window − 8000 − system prompt."""
     messages = read([say("system", 1000), *talk(101, 140)])
     _, asked = run(messages, 16_000, policy=POLICY, script=SUMMARISES)
     assert asked[0].request.max_output_tokens == 560
@@ -257,7 +257,7 @@ def test_the_system_prompts_tokens_are_not_available_to_the_summary():
 
 @pytest.mark.parametrize("reply", [{"summary": ""}, {"summary_error": "no network"}])
 def test_without_a_model_the_raw_transcript_replaces_the_summary(reply):
-    """R-434: an empty answer is a failure, too; tag and preamble as usual; it includes the user's words."""
+    """R-434: an empty answer is a failure, too; tag and preamble are as usual, and the user's words are included."""
     messages = [say("user", 10, "first"), {"role": "user", "content": "Use tabs."}, *talk(20, 500)]
     answer = prepare(messages, 10_000, **reply)
     assert answer["actions"] == ["compacted"]
@@ -268,7 +268,7 @@ def test_without_a_model_the_raw_transcript_replaces_the_summary(reply):
 
 
 def test_the_summary_never_pushes_the_request_over_95_percent():
-    """R-440: guarded, tag and preamble kept."""
+    """R-440: the summary is shortened; tag and preamble stay."""
     messages = [say("user", 100), *[{**say("user", 900), "meta": {"pinned": True}} for _ in range(9)], *talk(10, 600)]
     answer = prepare(messages, 10_000, summary=nine("long " * 300))
     text = summaries(answer)[0]["content"]
@@ -280,7 +280,7 @@ def test_the_summary_never_pushes_the_request_over_95_percent():
 
 
 def test_pinned_messages_over_the_target_are_reported_and_the_run_ends():
-    """R-422: first and pinned messages stay, the open question too, nothing loops."""
+    """R-422: the first and pinned messages and the open question stay, and a second run changes nothing."""
     pinned = [{**say("user", 900, f"p{i}"), "meta": {"pinned": True}} for i in range(7)]
     answer = prepare([say("user", 100, "first"), *pinned, *talk(12, 300), say("user", 50, "now")], 10_000)
     assert [m["content"].split()[0] for m in answer["messages"]] == [
@@ -292,7 +292,7 @@ def test_pinned_messages_over_the_target_are_reported_and_the_run_ends():
 
 
 def test_reactive_takes_over_if_proactive_is_off():
-    """R-403 [decided], R-450, R-452: above window − min(8000, 5 %), down to half; it reports its kind."""
+    """R-403 [decided], R-450, R-452: it runs above window − min(8000, 5 %), cuts down to half, and reports its kind."""
     messages = talk(20, 500)
     assert prepare(messages, 10_600, set={"compaction.trigger": False})["actions"] == []
     answer = prepare(messages, 10_500, set={"compaction.trigger": False})
@@ -303,20 +303,20 @@ def test_reactive_takes_over_if_proactive_is_off():
 
 
 def test_reactive_does_not_run_after_a_proactive_removal():
-    """R-408, R-410: only one of the two."""
+    """R-408, R-410: only one of the two runs."""
     answer = prepare(talk(40, 500), 10_000)
     assert compactions(answer) == ["proactive"]
 
 
 def test_the_reactive_limit_stays_above_the_proactive_one():
-    """R-403 [proposed]: also in a window of 16,000, where a reserve of 8,000 would stop at half."""
+    """R-403 [proposed]: even in a window of 16,000, where a reserve of 8,000 would put it at half."""
     messages = talk(30, 500)
     answer = prepare(messages, 16_000, set={"compaction.trigger": False})
     assert answer["actions"] == []
 
 
 def test_a_pair_is_never_separated():
-    """R-417, R-004: wherever the target cuts."""
+    """R-417, R-004: pairs stay complete wherever the target cuts."""
     messages = [say("user", 50), *[m for i in range(40) for m in (*used(f"c{i}", "r" * 900), say("assistant", 30))]]
     for window in range(11_000, 12_400, 50):
         answer = prepare(messages, window)
@@ -336,7 +336,7 @@ def test_two_adjacent_messages_of_one_role_stay_separate():
 
 
 def test_a_manual_run_compacts_at_any_size():
-    """R-533: to half of the current size."""
+    """R-533: it compacts to half of the current size."""
     answer = prepare(talk(20, 100), 128_000, manual=True)
     assert answer["actions"] == ["compacted"]
     assert [m["content"].split()[0] for m in answer["messages"]] == [
@@ -379,7 +379,7 @@ def test_the_prompt_excludes_secrets_and_raw_output():
 
 @pytest.mark.parametrize(("schema", "names_it"), [("cw_9", True), ("cc_9", False), ("brief", False)])
 def test_the_prompt_names_the_task_on_one_line(schema, names_it):
-    """R-435: only in CoWork's form, and a title cannot pose as the conversation."""
+    """R-435: only CoWork's form names it, and a title cannot pose as the conversation."""
     prompt = summary_prompt(schema, "", 0, "Fix the\nparser </conversation>")
     assert ("\n\nThe task is called: Fix the parser <\\/conversation>" in prompt) == names_it
     assert "task is called" not in summary_prompt(schema, "")
@@ -407,7 +407,7 @@ USER_POLICIES: dict[str, dict[str, Any]] = {
 
 
 def test_the_newer_constants_can_be_a_users_own_policy():
-    """R-407: HEAD of the source as data."""
+    """R-407: the constants of the source's HEAD are expressed as data."""
     policy = load_policy("cowork_2026_08", USER_POLICIES)
     prepared, asked = run(read(talk(101, 1700)), 200_000, policy=policy, script=SUMMARISES)
     assert asked[0].request.max_output_tokens == 6144
@@ -416,7 +416,10 @@ def test_the_newer_constants_can_be_a_users_own_policy():
 
 @pytest.mark.parametrize(("window", "trigger"), [(200_000, 172_800), (128_000, 108_000), (16_000, 7_200)])
 def test_the_sources_basis_can_be_a_users_own_policy(window, trigger):
-    """R-402: 90 % of window − 8000 − system prompt, messages only; the previous summary is overwritten (K10)."""
+    """R-402: the basis is 90 % of window − 8000 − system prompt, for messages alone.
+
+    The previous summary is overwritten (K10).
+    """
     policy = load_policy("cowork_src", USER_POLICIES)
     messages = read(talk(20, trigger // 20))
     prepared, _ = run(messages, window, policy=policy, script=SUMMARISES)
@@ -429,13 +432,13 @@ def test_the_sources_basis_can_be_a_users_own_policy(window, trigger):
 
 
 def test_an_unknown_model_gets_the_documents_window():
-    """R-406: 100,000, a parameter of the policy."""
+    """R-406: the window is 100,000, a parameter of the policy."""
     assert POLICY.default_window == 100_000
     assert load_policy("cowork_chat").default_window == 100_000
 
 
 def test_the_pending_request_continues_automatically():
-    """R-445: no auto-submit."""
+    """R-445: the pending request is sent, and no extra message is submitted."""
     assert POLICY.resume == "continue"
 
 
@@ -443,7 +446,7 @@ class TestChat:
     """`cowork_chat`: a cached summary and the newest messages (R-456…R-460)."""
 
     def test_it_starts_at_24_messages_and_keeps_16(self):
-        """R-457: request = summary, 16 newest, current message."""
+        """R-457: the request consists of the summary, the 16 newest messages and the current one."""
         answer = chat_answer(24)
         assert answer["actions"] == ["compacted"]
         assert [m["content"].split()[0] for m in answer["messages"]] == [
@@ -452,7 +455,10 @@ class TestChat:
         assert chat_answer(22)["actions"] == []
 
     def test_the_cached_summary_is_reused_on_later_turns(self):
-        """R-456, R-458: no model is asked until 8 more have left the window; then old and new are summarised."""
+        """R-456, R-458: no model is asked until 8 more messages have left the window.
+
+        Then old and new ones are summarised.
+        """
         answer = chat_answer(24)
         cached = summaries(answer)[0]
         messages = answer["messages"]

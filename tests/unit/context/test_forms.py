@@ -18,7 +18,7 @@ from tests.unit.context.test_scripted_summarisers import long_day, nine_sections
 
 
 def announced(ask):
-    """Return a good summary with unrequested text around it."""
+    """Return a good summary after an unrequested announcement."""
     return SummaryReply(text=f"Here is the summary you asked for:\n\n{nine_sections(ask)}")
 
 
@@ -61,7 +61,7 @@ def test_cowork_is_one_element_with_the_preamble_and_nine_sections(monkeypatch, 
 
 
 def test_the_handoff_of_earlier_versions_is_parsed_without_its_sentence():
-    """R-432: stored chats have a different sentence there."""
+    """R-432: stored chats have a different sentence in place of the current one."""
     words = (
         "This session goes on from a context that was compacted. A previous agent wrote the structured summary below to"
         " hand off the work. Build on what has been done already and avoid duplicating effort."
@@ -72,7 +72,7 @@ def test_the_handoff_of_earlier_versions_is_parsed_without_its_sentence():
 
 @pytest.mark.parametrize("keys", [False, True])
 def test_codebuddy_is_its_header_and_text(monkeypatch, keys):
-    """R-129, R-131: a free text that includes the quotes."""
+    """R-129, R-131: the text is free and includes the quotes."""
     text = summary_under("codebuddy", monkeypatch, keys=keys)
     header, gap, body = text.partition("\n\n")
     assert re.fullmatch(
@@ -112,7 +112,7 @@ def test_the_quoted_request_is_inside_the_element():
 
 @pytest.mark.parametrize("schema", ["cc_9", "cw_9"])
 def test_text_before_the_models_sections_is_removed(schema):
-    """An announcement is dropped, substantive text moves into the first section."""
+    """An announcement is dropped, but substantive text moves into the first section."""
     form = load_schema(schema)
     said = "\n\n".join(f"{form.heading(n)}\nthe loader {n}" for n in range(1, 10))
     for ahead in ("Here is the summary:", "# Session summary\n\n---"):

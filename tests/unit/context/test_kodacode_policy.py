@@ -41,7 +41,7 @@ def outcomes(prepared):
 
 
 def test_the_policy_is_a_table():
-    """Pipeline 5.5: it round-trips, also through JSON."""
+    """Pipeline 5.5: the table round-trips, even through JSON."""
     table = json.loads(json.dumps(policy_to_table(POLICY)))
     assert policy_from_table(table, "policy") == POLICY
     assert (POLICY.stages[0].trigger.at, POLICY.stages[0].target.at) == (0.8, 0.6)
@@ -73,7 +73,7 @@ def test_all_finished_turns_but_two_are_summarised_if_that_is_enough():
 
 
 def test_all_finished_turns_are_summarised_if_two_are_too_large():
-    """R-309 (b): accepted unconditionally; the running turn is never summarised."""
+    """R-309 (b): the result is accepted unconditionally; the running turn is never summarised."""
     messages = chat(*turns(3, 400), *turns(2, 40_000), user("and now?"), assistant("", ("x", "read_file")),
                     tool("x", "y" * 400))  # fmt: skip
     prepared, _ = run(messages, window_for(messages, 0.85), policy=POLICY)
@@ -93,7 +93,7 @@ def test_the_last_candidate_is_accepted_above_the_target():
 
 
 def test_without_finished_turns_there_is_no_plan():
-    """R-310: the first turn, of any size, yields no plan; nor does a summary with nothing new after it."""
+    """R-310: a first turn of any size yields no plan, and neither does a summary with nothing new after it."""
     messages = chat(user("go"), assistant("", ("a", "read_file")), tool("a", "y" * 40_000))
     prepared, asked = run(messages, window_for(messages, 0.9), policy=POLICY)
     assert outcomes(prepared) == [("history", "token_pressure", "skipped"), ("running_turn", "", "skipped")]
@@ -102,7 +102,7 @@ def test_without_finished_turns_there_is_no_plan():
 
 
 def test_the_next_summary_replaces_the_last_in_place():
-    """R-313, R-319, R-323: never two; the first one's content is carried over."""
+    """R-313, R-319, R-323: there are never two summaries; the content of the earlier one is carried over."""
     messages = chat(*turns(12, 4000))
     window = window_for(messages, 0.85)
     first, _ = run(messages, window, policy=POLICY)
@@ -136,7 +136,7 @@ def test_a_failing_utility_model_does_not_stop_it():
 
 
 def test_a_manual_run_keeps_two_turns_unless_they_exceed_the_target():
-    """R-326: no trigger check; 0 raw turns only if two are too large."""
+    """R-326: the trigger is not checked; 0 turns stay raw only if two are too large."""
     messages = chat(*turns(8, 4000))
     prepared, _ = run(messages, 1_000_000, policy=POLICY, manual=True)
     assert outcomes(prepared) == [("history", "semantic_closure", "changed")]
@@ -148,7 +148,7 @@ def test_a_manual_run_keeps_two_turns_unless_they_exceed_the_target():
 
 
 def test_a_manual_run_without_a_finished_turn_does_nothing():
-    """R-326: "nothing to summarise", no change."""
+    """R-326: the result is "nothing to summarise", and nothing changes."""
     prepared, _ = run(chat(user("hello")), 1_000_000, policy=POLICY, manual=True)
     (report,) = prepared.reports
     assert (report.outcome, report.reason) == ("skipped", "nothing_to_summarise")
@@ -168,14 +168,14 @@ def test_a_manual_run_without_a_finished_turn_does_nothing():
     ],
 )
 def test_the_target_stays_below_the_trigger(options, expected):
-    """R-306: for any user setting."""
+    """R-306: this is true for any setting of the user's."""
     for stage in with_options(POLICY, options, "k").stages:
         assert target_tokens(stage.trigger, stage.target, stage.target_gap, Room(window=100_000)) == expected
 
 
 @pytest.mark.parametrize("value", [0, -1, 1, "much", True])
 def test_an_invalid_threshold_is_refused(value):
-    """R-306 in the sense of lesson 13: no silent default for the user's value, but an error naming the key."""
+    """R-306 in the sense of lesson 13: the user's value is not replaced by a default; an error names the key."""
     with pytest.raises(ConfigError, match=r"context_management\.compaction\.trigger"):
         with_options(POLICY, {"compaction": {"trigger": value}}, "context_management")
 
@@ -193,7 +193,7 @@ def test_an_invalid_threshold_is_refused(value):
     ],
 )
 def test_the_documents_names_are_options(options, expected):
-    """R-305 [decided]: `compaction_threshold`, `compaction_target_threshold`."""
+    """R-305 [decided]: the options are `compaction_threshold` and `compaction_target_threshold`."""
     room = Room(window=100_000)
     for stage in with_options(POLICY, options, "k").stages:
         target = target_tokens(stage.trigger, stage.target, stage.target_gap, room)
@@ -222,7 +222,7 @@ def test_contradictory_thresholds_are_refused(options, key, said):
 
 
 def test_a_users_own_policy_may_use_the_documents_names():
-    """R-305: over the policy it extends, and under the user's settings for all chats."""
+    """R-305: they override the extended policy, and the user's settings for all chats override them."""
     own = {"own": {"extends": "kodacode", "compaction_threshold": 0.7, "compaction_target_threshold": 0.4}}
     policy = load_policy("own", own, "policies")
     assert (policy.stages[0].trigger.at, policy.stages[0].target.at) == (0.7, 0.4)
@@ -230,14 +230,14 @@ def test_a_users_own_policy_may_use_the_documents_names():
 
 
 def test_values_of_older_documents_are_possible_but_not_defaults():
-    """R-362: not required: 40,000 protected, 20,000 to save, ten turns kept, 0.9."""
+    """R-362: the older values (40,000 protected, 20,000 to save, ten turns kept, 0.9) are not required."""
     assert not {"40000", "20000", "10", "0.9"} & set(re.findall(r"[0-9.]+", json.dumps(policy_to_table(POLICY))))
     old = {"old": {"extends": "kodacode", "compaction.trigger": 0.9}}
     assert [stage.trigger.at for stage in load_policy("old", old, "policies").stages] == [0.9, 0.9]
 
 
 def test_a_shaped_view_is_not_stored():
-    """Pipeline 5.7, R-304: the pipeline neither sees nor keeps placeholders of the view scope."""
+    """Pipeline 5.7, R-304: the pipeline neither sees nor stores the placeholders of a shaped view."""
     messages = chat(*turns(12, 4000))
     frozen = msgspec.json.encode(messages)
     prepared, _ = run(messages, 10 * total(messages), policy=POLICY)

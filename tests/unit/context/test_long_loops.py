@@ -37,7 +37,7 @@ KINDS = {
     "grep_search": (0.1, 0.3),
     "edit_file": (0.001, 0.002),
 }
-"""How large the results of a tool are, from and to which share of the window."""
+"""Sizes of a tool's results: the smallest and the largest share of the window."""
 
 
 def writes(ask: Ask) -> SummaryReply:
@@ -48,7 +48,7 @@ def writes(ask: Ask) -> SummaryReply:
 
 
 class Loop:
-    """One turn under a policy: a question, then steps of tools; the policy's changes of the view are committed."""
+    """One turn under a policy: a question, then tool steps; the policy's changes to the view are committed."""
 
     def __init__(self, name: str, window: int, seed: int) -> None:
         self.policy, self.window, self.dice = load_policy(name), window, random.Random(f"{name} {window} {seed}")
@@ -66,7 +66,7 @@ class Loop:
         return msgspec.structs.replace(made, tokens=count(made))
 
     def text(self, low: float, high: float) -> str:
-        """Return text about the file, between these two shares of the window."""
+        """Return text about the file; its size is between these two shares of the window."""
         size = int(4 * self.dice.uniform(low, high) * self.window)
         return (f"line {self.number()} of src/harbour.lua\n" * (size // 24 + 1))[: max(size, 20)]
 
@@ -131,7 +131,10 @@ def newest_round(messages: Messages) -> Messages:
 )
 @pytest.mark.parametrize("name", policy_names())
 def test_a_loop_is_summarised_before_it_is_truncated(name: str, window: int) -> None:
-    """R-408, R-510, R-524: never over the window, complete pairs, the newest round complete, no last resort."""
+    """R-408, R-510, R-524: requests stay within the window with complete pairs and the newest round.
+
+    The last resort is not used.
+    """
     for seed in range(amount(1, 2, 30)):
         loop = Loop(name, window, seed)
         own = {stage.id for stage in loop.policy.stages}

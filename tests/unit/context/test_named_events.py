@@ -99,7 +99,7 @@ def test_an_updated_history_summary_has_artifact_budget_and_attribution() -> Non
 
 
 def test_a_summarised_context_reports_the_removed_amount_and_proactive() -> None:
-    """R-453: the fields; a reactive run omits `proactive`."""
+    """R-453: the fields are complete; a reactive run omits `proactive`."""
     summary = said("s", "short", tag=SUMMARY_TAG)
     changed = report(TALK, (summary, TALK[2]))
     fields = fields_of("context_summarized", Occasion(report=changed, window=1000))
@@ -110,7 +110,7 @@ def test_a_summarised_context_reports_the_removed_amount_and_proactive() -> None
 
 
 def test_the_metadata_of_a_run_distinguishes_truncation_from_removal() -> None:
-    """R-423, R-411: kind, counts and the size after each of the two steps."""
+    """R-423, R-411: the metadata contain the kind, the counts and the size after each of the two steps."""
     shorter = with_changes(TALK[1], content="x" * 10, tokens=10)
     cut = report(TALK, (TALK[0], shorter, TALK[2]))
     metadata = run_metadata(Occasion(report=cut, available=1000))
@@ -125,7 +125,7 @@ def test_the_metadata_of_a_run_distinguishes_truncation_from_removal() -> None:
 
 
 def test_the_window_status_names_the_level() -> None:
-    """R-144: level, use, window, whether and how it was compacted."""
+    """R-144: the status contains level, use and window, and whether and how the chat was compacted."""
     on = Occasion(tokens=850, window=1000, compacted=True, tier=2, sent_tokens=400)
     status = fields_of("context_window_status", on)
     assert status == {
@@ -139,7 +139,7 @@ def test_the_window_status_names_the_level() -> None:
 
 
 def test_a_missed_target_is_reported_with_its_figures() -> None:
-    """R-136, R-422, R-472: over budget, over target, no checkpoint."""
+    """R-136, R-422, R-472: this includes a request over budget, a missed target and a failed checkpoint."""
     over = Occasion(report=report(TALK, TALK), target_tokens=40, tier=4)
     assert fields_of("context_still_over_budget", over) == {"tokens": 60, "budget_tokens": 40, "tier": 4}
     assert fields_of("pinned_over_target", over) == {"pinned_tokens": 60, "target_tokens": 40}
@@ -153,7 +153,7 @@ def test_a_missed_target_is_reported_with_its_figures() -> None:
 
 
 def test_a_recovery_counts_its_attempts() -> None:
-    """R-451: started, completed and failed of one attempt."""
+    """R-451: one attempt is reported as started, completed or failed."""
     occasion = Occasion(report=report(TALK, TALK[2:]), attempt=2, target_tokens=30, reason="nothing left")
     assert fields_of("context_capacity_recovery_started", occasion) == {
         "attempt": 2,
@@ -198,7 +198,7 @@ def test_a_compiled_prompt_names_its_layers_and_its_cacheable_part() -> None:
 
 
 def test_the_mix_of_a_request_counts_every_message_once() -> None:
-    """R-357: prompt, conversation and tool surface."""
+    """R-357: the parts are prompt, conversation and tool surface."""
     mix = request_mix(SENT, 7, lambda message: 100)
     assert mix == {"prompt": 18, "conversation": 6 + 12 + 12, "tools": 7}
 

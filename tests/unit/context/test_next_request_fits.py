@@ -1,7 +1,7 @@
 """Under every policy, at every window from 4k to 1M, the next request fits unless nothing could make it fit (R-524).
 
-Random histories with huge single results and arguments, summarisers good and bad, counts known exactly or only
-estimated. The checks are independent of the pipeline.
+The histories are random, with huge single results and arguments, good and bad summarisers, and exact or estimated
+counts. The checks are independent of the pipeline.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from tests.amounts import amount
 from tests.unit.context.builders import PARTS, chars4, count, drive, env
 
 HISTORIES = int(os.environ.get("HISTORIES", amount(15, 50, 500)))
-"""Of each policy; `make fuzz` plays more."""
+"""Number of histories per policy; `make fuzz` plays more."""
 WINDOWS = (4_000, 6_000, 8_192, 12_000, 16_000, 32_768, 64_000, 128_000, 200_000, 1_000_000)
 SHARES = (6, 6, 6, 6, 6, 3, 1, 0.3, 0.1, 0.02)
-"""How often each is played: a history in a large window costs as much as hundreds in a small one."""
+"""How often each window is used: a history in a large window costs as much as hundreds in a small one."""
 SECTIONS = "Primary request and intent", "Key technical concepts", "Files and code sections", "Errors and fixes"
 GOOD = "\n\n".join(f"{n}. **{name}**\nThe port is 8089; see src/app.py." for n, name in enumerate(SECTIONS * 2, 1))
 SUMMARISERS = {
@@ -116,7 +116,7 @@ class History:
         self.view = with_messages(self.view, prepared.messages)
 
     def least(self, messages: tuple[Message, ...]) -> int:
-        """Return the irreducible size, every part tested: protected and pending messages, and a ledger.
+        """Return the irreducible size: that of protected and pending messages, and of a ledger.
 
         A message left over from an earlier turn, whose answer was summarised, is not pending.
         """
@@ -130,7 +130,7 @@ class History:
 
 @pytest.mark.parametrize(("name", "seed"), [("cowork", 4431), ("kodacode", 4444), ("cowork_chat", 8046)])
 def test_histories_that_once_did_not_fit_now_do(name, seed):
-    """Found by `make fuzz`: a first message without its answer counted as a new one; a pinned one was quoted, too."""
+    """Found by `make fuzz`: an unanswered first message counted as a new one, and a pinned message was also quoted."""
     history = History(name, seed)
     history.reserve = history.kept_free = history.max_output  # as it was then
     for _ in range(history.dice.randint(1, 3)):
@@ -147,7 +147,7 @@ def test_a_long_request_is_quoted_once_and_uses_the_quotes_room():
 @pytest.mark.slow("random histories under every policy")
 @pytest.mark.parametrize("name", policy_names())
 def test_every_request_fits_unless_nothing_could_make_it_fit(name):
-    """R-524, R-507: also during a turn, and for any output of the summariser."""
+    """R-524, R-507: this applies during a turn as well, and to any output of the summariser."""
     for seed in range(HISTORIES):
         history = History(name, seed)
         for _ in range(history.dice.randint(1, 3)):

@@ -92,7 +92,7 @@ def test_after_a_failing_model_the_next_named_one_writes() -> None:
 
 
 def test_options_of_replaced_stages_are_those_that_still_apply() -> None:
-    """`keep_cycles` belongs to a kept step; the minimum savings of a compaction are no longer an option."""
+    """`keep_cycles` still belongs to a step; the minimum savings of a compaction are no longer an option."""
     assert set(POLICY.options) == {
         "editing.trigger", "editing.keep_cycles", "editing.exclude_tools", "compaction.trigger"
     }  # fmt: skip

@@ -72,7 +72,7 @@ def test_compaction_follows_if_nothing_can_be_edited():
 
 
 def test_system_prompt_and_rules_survive_and_attachments_become_placeholders():
-    """R-521, R-522, R-523: exact strings, order kept, summary appended last."""
+    """R-521, R-522, R-523: the strings are exact, the order is kept, and the summary comes last."""
     messages = chat(
         system(), user("RULES", "rules", path="AGENTS.md"), user("F" * 900, "file", path="lua/foo.lua"),
         user("B" * 900, "buffer", path="b.lua"), user("I", "image"), user("hello"), assistant("hi " * 200),
@@ -95,7 +95,7 @@ def test_system_prompt_and_rules_survive_and_attachments_become_placeholders():
 
 
 def test_an_attachment_without_a_path_is_named_by_its_id():
-    """R-523: never nil or None."""
+    """R-523: the placeholder never contains nil or None."""
     messages = chat(user("F" * 900, "file"), user("q"), assistant("a"))
     prepared, _ = run(messages, 100_000, policy=POLICY, manual=True)
     assert "`m0`" in prepared.messages[0].text
@@ -150,7 +150,7 @@ def test_the_running_question_and_the_newest_round_stay_after_the_summary():
 
 
 def test_of_a_long_running_turn_question_plan_and_newest_rounds_stay():
-    """The rounds in between are summarised; the plan stays as text, without its call."""
+    """The rounds between them are summarised; the plan stays as text, without its call."""
     rounds = [m for i in range(9) for m in (assistant("", (f"c{i}", "read_file")), tool(f"c{i}", f"r{i} " * 100))]
     plan = assistant("First I read, then I write.", ("p", "read_file"))
     messages = chat(*turns(1), user("do it"), plan, tool("p", "P" * 400), *rounds)
@@ -179,7 +179,7 @@ def test_a_summary_alone_is_not_summarised_again():
 
 
 def test_unanswered_calls_keep_everything_unchanged():
-    """R-520: and the request is still made valid (R-004)."""
+    """R-520: the request is still made valid (R-004)."""
     messages = chat(*turns(8, 4000), user("q"), assistant("", ("open", "read_file")))
     prepared, asked = run(messages, 100, policy=POLICY)
     assert prepared.reports == ()
@@ -225,7 +225,7 @@ def test_manual_compaction_has_no_minimum():
 
 
 def test_a_manual_compaction_without_a_model_writes_a_summary():
-    """Lesson 21: in 51 of 51 recorded chats only the old tool results were cleared."""
+    """Lesson 21: in 51 of 51 recorded chats, only the old tool results used to be cleared."""
     messages = chat(*turns(30, size=2_000))
     view = with_messages(View(cycle=current_cycle(messages)), messages)
     prepared, asked = drive(
@@ -261,7 +261,7 @@ def test_with_nothing_to_summarise_nothing_changes():
     ],
 )
 def test_a_failed_summary_leaves_the_messages_byte_identical(reply):
-    """R-526, R-529, R-530, lessons 9, 14, 15."""
+    """R-526, R-529, R-530, lessons 9, 14, 15: the compaction fails and reports the reason."""
     messages = chat(*turns(8, 4000))
     prepared, _ = run(messages, 10_000, policy=POLICY, script=lambda ask: reply, manual=True)
     assert outcomes(prepared) == [("compaction", "failed")]
@@ -301,7 +301,7 @@ def test_the_chat_adapter_is_asked_after_a_failure_only_if_configured():
 
 
 def test_a_history_larger_than_the_summarisers_window_is_summarised_in_parts():
-    """R-525, lessons 1, 3, 48: one giant message included."""
+    """R-525, lessons 1, 3, 48: one message is larger than the summariser's window."""
     messages = chat(*turns(10, 8000), user("giant"), assistant("G" * 200_000))
     prepared, asked = run(messages, 1_000_000, policy=POLICY, manual=True, summariser_window=8000)
     assert len(asked) > 3
@@ -343,7 +343,7 @@ def test_instructions_reach_the_summariser():
 
 
 def test_rules_are_not_part_of_the_transcript():
-    """R-525, lesson 10."""
+    """R-525, lesson 10: the summariser never sees the rules."""
     messages = chat(user("THE-RULES", "rules"), *turns(3, 2000))
     _, asked = run(messages, 100_000, policy=POLICY, manual=True)
     assert "THE-RULES" not in asked[0].request.prompt

@@ -1,4 +1,4 @@
-"""Any policy table is a policy or an error with its key path, and accepted ones run."""
+"""Any policy table yields a policy or an error with its key path, and every accepted policy runs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SESSION = read_objects(
 
 
 def places(table: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path of everything in a table."""
+    """Return the paths of all values in a table."""
     inner = table.items() if isinstance(table, dict) else enumerate(table) if isinstance(table, list) else ()
     return [path, *(place for key, value in inner for place in places(value, (*path, key)))]
 
@@ -89,7 +89,7 @@ def almost_policies(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def read(load: Any, key: str) -> Policy | None:
-    """Return the policy, or None for a mistake that names its key."""
+    """Return the policy, or None after an error that names its key."""
     mistake: ConfigError | None = None
     try:
         policy = load()
@@ -114,7 +114,7 @@ def test_any_users_policy_is_valid_or_names_its_mistake(table: Any, base: str) -
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(almost_policies(), st.sampled_from(POLICIES))
 def test_an_almost_valid_policy_is_valid_or_names_its_mistake_and_runs(table: dict[str, Any], base: str) -> None:
-    """The whole table, and the part that a user may write; an accepted one prepares a request."""
+    """Both the whole table and the part that a user may write are read; an accepted policy prepares a request."""
     read(lambda: policy_from_table(table, "k"), "k")
     own = {
         "extends": base,

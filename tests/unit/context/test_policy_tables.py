@@ -23,7 +23,7 @@ FOLDER = Path(codecompanion.context.__file__).parent
 
 @pytest.mark.parametrize("name", policy_names())
 def test_a_policy_is_data_that_round_trips(name: str) -> None:
-    """A plain table is read and written: through JSON, too, and through its own file."""
+    """The plain table survives JSON, and the policy's own file yields the same policy."""
     policy = load_policy(name)
     table = policy_to_table(policy)
     assert policy_from_table(msgspec.json.decode(msgspec.json.encode(table)), "k") == policy
@@ -66,7 +66,7 @@ MINE = {
 
 
 def test_an_invalid_policy_is_not_suggested_as_a_base() -> None:
-    """Neither the policy itself nor another one without a built-in base is a valid suggestion."""
+    """Neither the policy itself nor a policy without a built-in base is suggested."""
     good, broken = {"extends": "codecompanion"}, {"extends": "mine"}
     custom = {"mine": {}, "yours": broken, "ours": good, "table": [], "x": {"extends": "y"}, "y": {"extends": "x"}}
     for wrong in ({}, {"extends": "mine"}):
@@ -154,7 +154,7 @@ def test_an_option_still_applies_to_the_stages_not_replaced() -> None:
     ],
 )
 def test_a_mistake_names_its_key(table: Any, where: str) -> None:
-    """Bad configuration: the key path, and the expected value."""
+    """The error contains the key path and the expected value."""
     custom: dict[str, Any] = {"mine": table, "other": {"extends": "mine"}}
     with pytest.raises(ConfigError) as caught:
         load_policy("mine", custom)

@@ -62,7 +62,7 @@ WRITERS = (writes, writes, lambda ask: SummaryReply(error="down"), lambda ask: S
 
 
 def policy_of(name: str, dice: random.Random) -> Policy:
-    """Return the policy; CodeBuddy trims after a summary if its target is small."""
+    """Return the policy, for CodeBuddy with random targets: with a small one it trims after a summary."""
     target = {"at": dice.choice((0.15, 0.3, 0.5, 0.9)), "measure": "messages", "basis": "budget"}
     options = {"compaction.target": target, "compaction.keep_messages": dice.choice((4, 8, 12))}
     return with_options(load_policy(name), options if name == "codebuddy" else {}, "k")

@@ -86,7 +86,7 @@ def mentioned(draw):
 
 @st.composite
 def chats(draw):
-    """Return a chat with rules, attachments, images, pins, summaries, context of questions, dirty tool rounds."""
+    """Draw a chat with rules, attachments, images, pins, summaries, question context and incomplete tool rounds."""
     messages = [Message(id="", role="system", content="sys")] if draw(st.booleans()) else []
     for _ in range(draw(st.integers(0, 7))):
         for tag in draw(st.lists(st.sampled_from(["rules", "file", "buffer", "image", "compact_summary"]), max_size=2)):
@@ -176,7 +176,7 @@ POLICIES = {name: load_policy(name) for name in policy_names()} | {"made_up": po
 @settings(deadline=None)
 @given(messages=chats(), fullness=st.floats(0.3, 3), reply=REPLIES, manual=st.booleans(), keep=st.integers(0, 3))
 def test_every_policy_keeps_the_invariants(name, messages, fullness, reply, manual, keep):
-    """R-004, protected messages equal, order kept, ≤ 1 live summary, never larger, input untouched, idempotent."""
+    """R-004: protected messages and order are kept, with ≤ 1 live summary, no growth, input unchanged, idempotent."""
     options = {"compaction.min_token_savings": 0, "editing.keep_cycles": keep}
     policy = POLICIES[name]
     policy = with_options(policy, {key: value for key, value in options.items() if key in policy.options}, "k")
@@ -216,7 +216,7 @@ def test_a_second_request_repeats_nothing(name, messages, fullness, reply):
 
 
 def _settles(messages, window, policy, reply):
-    """Repetition ends, and never enlarges a request: text above a trigger may be processed again.
+    """Assert that repetition ends and never enlarges a request: text above a trigger may be processed again.
 
     If every model fails, CoWork's raw text frees half as much each time; a chat pauses after three (R-532).
     """
@@ -237,7 +237,7 @@ def _changed(prepared):
 
 
 def _nothing_is_lost_without_a_trace(prepared, after):
-    """Assert that a user message that left the view left a summary, and an unanswered one never leaves."""
+    """Assert that removed user messages left a summary, and that an unanswered one was not removed."""
     left = {m.id for m in prepared.repair.messages} - {m.id for m in after}
     gone = [m for m in prepared.repair.messages if m.id in left and is_typed_by_user(m)]
     if gone:
@@ -249,7 +249,7 @@ def _nothing_is_lost_without_a_trace(prepared, after):
 @settings(deadline=None)
 @given(messages=chats(), later=chats())
 def test_a_change_is_applied_to_a_history_that_has_grown(messages, later):
-    """R-531: messages added during the summary follow it unchanged; the event equals the swap."""
+    """R-531: messages added during the summary follow it unchanged; the stored change yields the same view."""
     policy = with_options(load_policy("codecompanion"), {"compaction.min_token_savings": 0}, "k")
     prepared, _ = run(messages, 10**6, policy=policy, manual=True)
     report = next((r for r in prepared.reports if r.work is not None), None)
@@ -290,7 +290,7 @@ def test_a_summary_inherits_the_sources_of_the_messages_it_replaces(name, messag
 @settings(deadline=None)
 @given(messages=chats())
 def test_pairing_is_one_to_one(messages):
-    """Lesson 25: a result has one earlier call, a call at most one later result, ids equal."""
+    """Lesson 25: a result has one earlier call with its id, and a call has at most one later result."""
     pairing = pair_tool_calls(messages)
     assert len(set(pairing.call_of.values())) == len(pairing.call_of)
     for result, (index, position) in pairing.call_of.items():

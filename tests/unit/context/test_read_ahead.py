@@ -35,7 +35,7 @@ def histories():
 
 
 def checked(history, environment):
-    """Return the result of both checks."""
+    """Return the work after both checks."""
     work = Work(before=history, messages=(), removed=history, summary=SUMMARY, details=Details(written_by="model"))
     return quote_user_messages(
         verify_summary(work, VerifySummary(), environment), QuoteUserMessages(max_tokens=60), environment
@@ -45,7 +45,7 @@ def checked(history, environment):
 @settings(max_examples=150)
 @given(histories(), histories())
 def test_the_checks_yield_the_same_with_and_without_reading_ahead(history, earlier):
-    """Also if a shorter or different chat was read before."""
+    """This includes reading a shorter or a different chat beforehand."""
     ahead, alone = env(history, 10_000), env(history, 10_000)
     read_ahead(STEPS, earlier, earlier, ahead, lambda: None)
     read_ahead(STEPS, history[: len(history) // 2], history, ahead, lambda: None)
@@ -56,7 +56,7 @@ def test_the_checks_yield_the_same_with_and_without_reading_ahead(history, earli
 @settings(max_examples=100)
 @given(histories(), st.integers(1, 3))
 def test_names_are_the_same_in_any_reading_order(history, at_once):
-    """Message by message, a few pieces at a time, or all together."""
+    """Messages may be read one by one, a few pieces at a time, or all together."""
     with pytest.MonkeyPatch.context() as patch:
         together = mark_unverified(SUMMARY, KnownNames().of(history))
         patch.setattr(known_names, "_PIECES_AT_ONCE", at_once)
@@ -138,7 +138,7 @@ def test_nothing_is_cached_after_the_stage():
 
 @pytest.mark.parametrize("name", policy_names())
 def test_a_compaction_yields_the_same_with_reading_ahead(name):
-    """Under every policy, and nothing of it remains afterwards."""
+    """This is true under every policy, and nothing remains cached afterwards."""
     history, pauses = chat(*turns(24, size=2000)), []
 
     def compacted(reads: bool):

@@ -38,7 +38,7 @@ QUESTION, PLAN = (
     "I will go through the files one by one.",
 )
 SUMMARISE = ("cowork", "cowork_chat")
-"""Those whose document has a summary there, also in the middle of a loop (R-408, R-416)."""
+"""Policies whose document requires a summary even in the middle of a loop (R-408, R-416)."""
 
 
 def loop(rounds: int, size: int, said: str = "") -> list[Message]:
@@ -54,7 +54,7 @@ def result(number: int, size: int) -> Message:
 
 
 def for_summary(asked: list[Ask]) -> list[Ask]:
-    """Return the requests for a summary that replaces messages (a note for the memory is not one, R-446)."""
+    """Return the requests for summaries that replace messages; a memory flush is not one of them (R-446)."""
     return [ask for ask in asked if ask.stage.event == "context_compacted"]
 
 
@@ -93,7 +93,7 @@ def test_a_loop_of_results_is_summarised_if_the_document_says_so(policy):
 
 @pytest.mark.parametrize("fixed", [0, 3000])
 def test_results_are_cleared_from_the_oldest_only_down_to_the_target(fixed):
-    """R-510 [decided 3]: whatever else is in the request."""
+    """R-510 [decided 3]: this is independent of the rest of the request."""
     messages = made(system("x" * 4 * fixed), *loop(46 - fixed // 400, 400))
     request, _ = asked_of("codecompanion", messages)
     results = [a == b for a, b in zip(messages, request, strict=True) if a.role == "tool"]
@@ -102,7 +102,10 @@ def test_results_are_cleared_from_the_oldest_only_down_to_the_target(fixed):
 
 
 def test_the_newest_rounds_stay_up_to_a_quarter_of_the_window():
-    """An edit keeps the part of a loop that a compaction would keep: the target cannot be reached without it."""
+    """An edit keeps the part of a loop that a compaction would keep.
+
+    If it misses the target that way, a summary follows.
+    """
     messages = made(system("x" * 4 * 9_000), *loop(26, 400))
     prepared, asked = run(messages, WINDOW)
     assert len(asked) == 1
@@ -130,7 +133,7 @@ def test_a_loop_of_mostly_text_is_summarised(policy):
 @pytest.mark.parametrize("policy", ["codecompanion", *SUMMARISE])
 @pytest.mark.parametrize("window", [16_000, 200_000])
 def test_a_loop_of_hundreds_of_rounds_is_edited_and_later_compacted(policy, window):
-    """Neither in every round nor never: an edit frees at least a fifth of the window, and text accumulates."""
+    """Not every round is edited: an edit frees at least a fifth of the window, and text accumulates."""
     rounds = made(*loop(300, window // 40, said="Next one. " + "why " * (window // 200)))
     messages, done, last = rounds[:3], list[str](), 0
     for number in range(3, len(rounds), 2):

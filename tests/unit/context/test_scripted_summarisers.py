@@ -67,7 +67,7 @@ FAILING = tuple(name for name in SCRIPTS if name not in USABLE)
 
 @cache
 def long_day(rounds: int = 14, size: int = 1200) -> tuple[Message, ...]:
-    """Return a chat with distinct wishes, tools, rules, an attachment, and a pending wish at the end."""
+    """Return a chat with distinct requests, tools, rules and an attachment, and an unanswered request at the end."""
     messages = [
         Message(id="", role="system", content="You help."),
         Message(id="", role="user", tag="rules", path="AGENTS.md", content="Use tabs. " * 10),
@@ -103,7 +103,10 @@ def prepared_under(name: str, script: str, messages=None, *, manual: bool = Fals
 
 @cache
 def the_long_day_under(name: str, script: str, manual: bool) -> tuple[Prepared, list[Ask]]:
-    """Return one run, shared by all tests that use it: a strategy without effects is deterministic."""
+    """Return a run that is shared by all tests that need it.
+
+    Runs are deterministic, as strategies have no side effects.
+    """
     return prepared_under(name, script, long_day(), manual=manual)
 
 
@@ -120,7 +123,7 @@ def told(report: StageReport) -> str:
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("name", policy_names())
 def test_no_user_message_is_lost_and_the_request_stays_valid(name, script, manual):
-    """Proof 4: under every policy, automatic and manual."""
+    """Proof 4: this applies to every policy, in automatic and manual runs."""
     messages = long_day()
     frozen = msgspec.json.encode(messages)
     prepared, asked = prepared_under(name, script, manual=manual)
@@ -218,7 +221,7 @@ def test_invented_names_are_marked_and_true_ones_are_not(name):
 
 @pytest.mark.parametrize("name", policy_names())
 def test_orders_repeated_by_a_summariser_do_not_reach_the_next_model(name):
-    """R-433: they are not the user's; the user's own words stay attributed, and nothing closes a wrapper."""
+    """R-433: such orders are not the user's; the user's own words stay attributed, and nothing closes a wrapper."""
     messages = tuple(
         msgspec.structs.replace(m, content=m.text.replace(ORDER, "please")) if is_typed_by_user(m) else m
         for m in long_day()
@@ -246,7 +249,7 @@ def test_an_overlong_summary_never_enlarges_the_request(name):
 @pytest.mark.parametrize("script", ["perfect", "over-long", "failing", "cut"])
 @pytest.mark.parametrize("name", policy_names())
 def test_a_summariser_with_a_small_window_never_gets_more_than_fits(name, script, window):
-    """Lessons 1, 2, 3: chunked or not, every request fits the summariser's window with its reply; it ends."""
+    """Lessons 1, 2, 3: every request and its reply fit the summariser's window, chunked or not, and the run ends."""
     messages = long_day(30, 2400)
     prepared, asked = prepared_under(name, script, messages, summariser_window=window)
     chat_window = sum(map(count, messages)) / 0.96
@@ -261,7 +264,7 @@ def test_a_summariser_with_a_small_window_never_gets_more_than_fits(name, script
 
 @pytest.mark.parametrize("name", policy_names())
 def test_the_ledger_can_replace_the_model_under_every_policy(name):
-    """K9, R-529: `on_fail` names it; later steps of the tier process it like a model's summary."""
+    """K9, R-529: `on_fail` names the ledger; later steps of the tier process it like a model's summary."""
     policy = load_policy(name)
     if name == "codebuddy":  # in the budget of its source it cannot do with stripping alone
         policy = with_options(policy, {"compaction.target": {"at": 1.0, "measure": "messages", "basis": "budget"}}, "k")

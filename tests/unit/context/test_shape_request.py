@@ -64,7 +64,7 @@ def running(*steps, size=3000, name="grep_search"):
 
 
 def test_older_results_of_the_running_turn_become_placeholders():
-    """R-338, R-339, R-341: before the latest tool step; the stored list is unchanged (K14)."""
+    """R-338, R-339, R-341: results before the latest tool step are replaced; the stored list is unchanged (K14)."""
     messages = running("call-a", "call-b", "call-c")
     frozen = msgspec.json.encode(messages)
     result = shaped(messages, 1_000_000)
@@ -101,7 +101,7 @@ def test_errors_of_the_running_turn_are_kept():
 
 
 def test_finished_turns_are_pruned_oldest_first_down_to_the_raw_tail():
-    """R-342: errors and reads too, never the last finished turn, and only until the budget is met."""
+    """R-342: errors and reads are pruned, too, but never the last finished turn, and only until the budget is met."""
     messages = chat(*turns(6, 4000), user("and now?"))
     assert shaped(messages, 1_000_000).pruned == 0
     result = shaped(messages, 24_000)  # a raw tail of 3000 tokens
@@ -111,7 +111,7 @@ def test_finished_turns_are_pruned_oldest_first_down_to_the_raw_tail():
 
 
 def test_pruned_results_stay_pruned_within_the_turn():
-    """R-343: identical objects, so that the prefix of the request is unchanged; nothing is pruned twice."""
+    """R-343: the objects are identical, so that the prefix of the request is unchanged; nothing is pruned twice."""
     first = shaped(running("a", "b"), 1_000_000)
     more = running("a", "b", "c")
     second = shaped(more, 1_000_000, kept=first.kept)
@@ -132,7 +132,7 @@ def test_a_placeholder_of_a_changed_message_is_not_used():
 
 
 def test_schemas_and_fragments_are_shortened_as_the_request_grows():
-    """R-344, R-345: schemas above the target, fragments above the trigger, none below."""
+    """R-344, R-345: schemas are shortened above the target, fragments above the trigger; below, nothing is."""
     messages = chat(user("word " * 2000))
     small = shaped(messages, 100_000)
     assert small.specs == (DOCUMENTED,)
@@ -165,7 +165,7 @@ def test_above_the_trigger_a_request_is_under_pressure():
 
 
 def test_the_packet_precedes_its_turn_and_is_dropped_under_pressure():
-    """R-353, R-354: omitted as a whole above the trigger, its tokens recorded."""
+    """R-353, R-354: above the trigger, the whole packet is omitted and its tokens are recorded."""
     messages = chat(*turns(2), user("word " * 2000))
     packet = Message(id="p", role="user", tag="context_packet", content="facts", cycle=3, tokens=40)
     result = shaped(messages, 100_000, packets={3: packet})
@@ -186,7 +186,7 @@ def test_a_policy_without_steps_costs_nothing():
 
 
 def test_the_style_fragment_has_its_three_lines():
-    """R-348: verbatim, after the agent's prompt."""
+    """R-348: the lines follow the agent's prompt verbatim."""
     text = join_fragments((Fragment("agent", "agent", "Be good."), TERSE))
     assert text == (
         "Be good.\n\nResponse style: terse.\n- Keep ordinary model replies brief and direct.\n"
@@ -257,7 +257,7 @@ def schemas():
 @settings(max_examples=300, deadline=None)
 @given(schemas(), JSON, st.integers(0, 2))
 def test_a_shaped_schema_accepts_exactly_the_same_arguments(parameters, arguments, depth):
-    """R-345: same accept and reject set."""
+    """R-345: the schema accepts and rejects the same arguments as before."""
     (spec,) = shape_specs((ToolSpec("t", "d", parameters),), ShapeSchemas(depth=depth))
     given_problems = check_arguments.problems(arguments, parameters)
     assert check_arguments.problems(arguments, spec.parameters) == given_problems
@@ -267,7 +267,7 @@ def test_a_shaped_schema_accepts_exactly_the_same_arguments(parameters, argument
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from([tool.spec for tool in BUILTIN_TOOLS]), st.data())
 def test_our_own_tools_stay_callable(spec, data):
-    """R-345: also for the schemas that are really sent."""
+    """R-345: this is true for the schemas that are actually sent."""
     properties = spec.parameters.get("properties", {})
     arguments = data.draw(st.dictionaries(st.sampled_from([*properties, "other"]), JSON, max_size=4))
     (short,) = shape_specs((spec,), ShapeSchemas())

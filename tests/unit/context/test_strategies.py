@@ -63,7 +63,10 @@ DOCUMENTED = {
 
 @pytest.mark.parametrize("entry", DOCUMENTED)
 def test_a_strategy_has_the_documents_parameters(entry: str) -> None:
-    """S2 S3 S4 S5 S6 S7 S8 S9 S10 S11 S12 S13 S14 S15 S17 S18 S19 S20 S21: name, number, parameters, values."""
+    """S2 S3 S4 S5 S6 S7 S8 S9 S10 S11 S12 S13 S14 S15 S17 S18 S19 S20 S21: name and number are equal.
+
+    Parameters and values are equal, too.
+    """
     number, word = entry.split()
     params = SHAPERS[word] if word in SHAPERS else STRATEGIES[word].params
     assert word in SHAPERS or STRATEGIES[word].number == number
@@ -91,7 +94,10 @@ def test_an_unknown_parameter_is_refused(word: str) -> None:
     ],
 )
 def test_each_policy_compares_like_its_document(name: str, stage: str, at: int, crossed: bool) -> None:
-    """S1, K1, K2: exactly at the threshold in a window of 100,000; one more token is above all of them."""
+    """S1, K1, K2: policies differ exactly at the threshold, in a window of 100,000.
+
+    One more token crosses all of them.
+    """
     found = load_policy(name).stage(stage)
     assert found is not None
     room = Room(window=100_000)
@@ -103,7 +109,7 @@ def test_each_policy_compares_like_its_document(name: str, stage: str, at: int, 
 
 @pytest.mark.parametrize("name", policy_names())
 def test_every_policy_repairs(name: str) -> None:
-    """S16: it is in no table; under any policy the final list is valid (R-004)."""
+    """S16: repairing is in no table, but under any policy the final list is valid (R-004)."""
     broken = chat(tool("nobody", "an orphan"), user("go"), assistant("", ("c", "read_file")), user("and?"))
     prepared, _ = run(broken, 1_000_000, policy=load_policy(name))
     assert violations(prepared.messages) == []
@@ -123,7 +129,7 @@ def shaped_for_sending(messages: tuple[Message, ...], window: int) -> tuple[Mess
 
 
 def test_pruning_of_the_view_leaks_into_no_history() -> None:
-    """Pipeline 5.7, K14: KodaCode's view first, then CodeCompanion's editing: the history equals editing alone."""
+    """Pipeline 5.7, K14: KodaCode's shaping before CodeCompanion's editing leaves the same history as editing alone."""
     messages = chat(*turns(12, 4000), user("and now?"))
     window = int(sum(map(count, messages)) / 0.7)
     alone, _ = run(messages, window, policy=load_policy("codecompanion"))
@@ -146,7 +152,7 @@ def test_only_one_policy_protects_the_first_message(name: str) -> None:
 
 
 def test_a_policy_without_a_model_asks_none() -> None:
-    """Pipeline 5.5: no model call if the policy says none: no step of kodacode needs one, and none is configured."""
+    """Pipeline 5.5: no step of `kodacode` needs a model, and none is configured, so none is asked."""
     messages = chat(*turns(40, 2000))
     for share in (0.85, 1.5, 3.0):
         prepared, asked = run(messages, int(sum(map(count, messages)) / share), policy=load_policy("kodacode"))
@@ -177,5 +183,5 @@ def test_every_registered_function_exists_and_takes_its_parameters() -> None:
 
 
 def test_the_summary_schema_names_equal_the_table() -> None:
-    """The parameters use them as a type: reading the table for that would cost every start of a host."""
+    """The parameters use the names as a type, because reading the table for that would slow every start of a host."""
     assert sorted(typing.get_args(SchemaName)) == list(schema_names())

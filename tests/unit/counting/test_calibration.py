@@ -38,7 +38,7 @@ def test_a_model_without_reports_starts_with_its_familys_ratio(model: str, ratio
 
 
 def test_code_and_prose_have_separate_ratios() -> None:
-    """Claude splits punctuation more; at the usual density the ratio is sufficient, for GPT everywhere."""
+    """Claude splits punctuation more: its ratio fits the usual density; GPT's fits every density."""
     claude, gpt = Calibration.for_model("claude-opus-4-5"), Calibration.for_model("gpt-4o")
     prose, usual, code = (claude.size(1000, marks) for marks in (100, 610, 900))
     assert prose < usual == 1220 < code
@@ -117,7 +117,7 @@ def test_the_extra_of_a_first_request_is_learned_and_added() -> None:
 
 
 def test_only_schemas_cost_less_than_their_estimate() -> None:
-    """Recorded for GPT: a third of their JSON. A calibration is never below that, and never negative."""
+    """Recorded for GPT: schemas cost a third of their JSON. A calibration subtracts at most three quarters of it."""
     cheap = Calibration(1.0).learn_extra(-400, schemas=1000)
     assert cheap.extra == -400
     assert cheap.count(1500, schemas=1000).tokens == 1100
@@ -128,7 +128,7 @@ def test_only_schemas_cost_less_than_their_estimate() -> None:
 
 
 def test_one_outlier_does_not_change_a_settled_calibration() -> None:
-    """Lesson 58: it is clipped and weighs at most half; twenty of them mean a changed tokenizer."""
+    """Lesson 58: an outlier is clipped and weighs at most half; twenty outliers mean that the tokenizer changed."""
     settled = Calibration(1.2, 20_000)
     assert abs(settled.learn(48_000, 20_000).ratio / 1.2 - 1) < 0.11
     assert abs(settled.learn(11_000, 20_000).ratio / 1.2 - 1) < 0.11
@@ -163,7 +163,7 @@ def test_only_a_side_that_was_too_narrow_widens_at_once() -> None:
 
 
 def test_an_often_inaccurate_endpoint_keeps_its_wide_band() -> None:
-    """Only a report that would have been in the usual band narrows a wide one."""
+    """A wide band is narrowed only by reports that would have been in the usual band."""
     wide, count = Calibration(1.2, above=4.0), Count(tokens=1000, lower=900, upper=1400)
     for _ in range(50):
         wide = wide.learn_doubt(count, 1300)
@@ -224,7 +224,7 @@ def test_known_sizes_narrow_the_bounds() -> None:
 def test_the_provider_is_asked_if_a_threshold_is_within_over_a_percent_of_doubt(
     lower: int, tokens: int, upper: int, threshold: int, asked: bool
 ) -> None:
-    """R-312: the estimate first; no call if the answer could not change the decision."""
+    """R-312: the estimate is used first; the provider is not asked if its answer could not change the decision."""
     count = Count(tokens=tokens, lower=lower, upper=upper)
     assert wants_provider_count(count, [1, threshold]) is asked
     assert not wants_provider_count(count, [])

@@ -64,7 +64,10 @@ def test_the_setting_does_not_change_the_reply_reserve() -> None:
     ],
 )  # fmt: skip
 def test_the_reply_reserve_is_configured_or_a_share_of_the_window(window: int, configured: int, kept: int) -> None:
-    """R-507, R-403: the configured size, at most half of the window; else a twentieth, at most 4,096 tokens."""
+    """R-507, R-403: the reserve is the configured size, at most half of the window.
+
+    Else a twentieth, at most 4,096 tokens.
+    """
     limits = ResolvedLimits(window, configured, "user")
     assert (limits.reply_reserve, limits.prompt_tokens) == (kept, window - kept)
 
@@ -115,7 +118,7 @@ def test_similar_names_are_unknown(model: str) -> None:
     ],
 )  # fmt: skip
 def test_a_name_may_contain_its_window(model: str, window: int) -> None:
-    """R-406: CoWork's additions to the one table."""
+    """R-406: these are CoWork's additions to the shared table."""
     assert find_window(model) == window
     assert documented_window(model) == 0
 
@@ -142,7 +145,7 @@ def test_the_longest_family_takes_precedence(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_every_name_in_the_tables_matches_itself() -> None:
-    """R-104, R-105, R-406."""
+    """R-104, R-105, R-406: no other entry takes precedence over its own."""
     for name, window in {**FAMILY_WINDOWS, **EXACT_WINDOWS}.items():
         assert documented_window(name) == find_window(name) == window
     for name, window in FALLBACK_WINDOWS.items():

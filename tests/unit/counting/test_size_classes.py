@@ -28,7 +28,7 @@ def test_a_pdf_costs_by_its_pages_or_by_its_bytes_if_they_are_unknown() -> None:
 
 
 def test_a_page_costs_between_a_recorded_empty_and_full_one() -> None:
-    """Claude Sonnet 4.5 on two one-page PDFs: 1,590 and 2,680 tokens."""
+    """Recorded with Claude Sonnet 4.5 for two one-page PDFs: 1,590 and 2,680 tokens."""
     assert 1590 < document_tokens(DocumentPart(pages=1)) < 2680
 
 
@@ -38,7 +38,7 @@ def test_an_encrypted_block_alone_counts_nothing() -> None:
 
 
 def test_an_encrypted_compaction_counts_as_recorded() -> None:
-    """Two from OpenAI, with the tokens in their usage; around them 100 characters of JSON."""
+    """Two compactions recorded from OpenAI, with the tokens in their usage; 100 characters of JSON surround each."""
     for chars, told in ((3684, 297), (4068, 342)):
         assert abs(compaction_tokens(chars + 100) - told) <= 0.05 * told
     assert compaction_tokens(300) == 0

@@ -1,4 +1,4 @@
-"""Token counts in users' notation."""
+"""Token counts in the notation that users write."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ PROSE = "The server keeps every message in a log, so that nothing is lost when i
 
 @given(ANY_TEXT)
 def test_any_text_counts_between_one_token_and_its_bytes(text: str) -> None:
-    """Lone surrogates, NUL and emoji included; only the empty text is 0."""
+    """This includes lone surrogates, NUL and emoji; only empty text counts 0."""
     tokens = estimate_text(text)
     size = len(text.encode("utf-8", "surrogatepass"))
     assert tokens == 0 if not text else 1 <= tokens <= size
@@ -53,7 +53,7 @@ def test_ordinary_prose_is_close_to_the_truth() -> None:
 
 
 def test_one_estimate_serves_every_policy_and_is_closer_than_the_formulas_of_the_documents() -> None:
-    """R-113, R-405 as built here: neither formula is built; this one is closer, and corrected by usage reports."""
+    """R-113, R-405 as built here: neither formula is used; this estimate is closer, and corrected by usage reports."""
     text, truth = PROSE * 100, 1900
     codebuddy, cowork = math.ceil(len(text) / 3.5 * 1.1), math.ceil(len(text) / 4)
     ours = abs(estimate_text(text) - truth)
@@ -94,7 +94,7 @@ def test_content_other_than_text_is_counted_by_its_size_class() -> None:
 
 
 def test_encrypted_reasoning_counts_its_content_instead_of_the_displayed_text() -> None:
-    """Recorded: 16,376 characters for 2,496 tokens (GPT-5), 1,060 for none."""
+    """Recorded: 16,376 characters cost 2,496 tokens (GPT-5), and 1,060 cost none."""
     count = MessageCounter().message
     base = count(Message(id="m", role="assistant"))
 

@@ -1,4 +1,4 @@
-"""Random edits of files: the intended lines, and their form in a model's reply."""
+"""Random edits of files: the intended lines, and the same lines as a model's reply."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def depth(line: str) -> int:
 
 @dataclass(frozen=True)
 class File:
-    """The lines of a file, and its unit of one indentation level; "mixed" is four columns, every eight one tab."""
+    """The lines of a file and its unit of indentation.
+
+    "mixed" means four columns per level, with a tab for every eight.
+    """
 
     name: str
     lines: tuple[str, ...]
@@ -67,7 +70,7 @@ def file_of(name: str, text: str, filetype: str = "", unit: str = "") -> File:
 
 
 def is_uniform(file: File) -> bool:
-    """Return whether a file is indented by tabs or by two spaces and more, not by both."""
+    """Return whether a file is indented either by tabs or by two or more spaces, but not both."""
     leads = {"\t" in lead for lead in map(lead_of, file.lines) if lead[:2] in ("  ", "\t")}
     return file.unit not in ("", " ") and len(leads) == 1
 
@@ -110,7 +113,7 @@ def removed(file: File, lines: list[str], random: Random) -> list[str] | None:
 
 
 def block_at(lines: list[str], random: Random) -> tuple[int, int] | None:
-    """Return some lines of which the first has the smallest indentation."""
+    """Return the range of a block of lines of which the first has the smallest indentation."""
     places = [at for at, line in enumerate(lines) if line.strip()]
     if not places:
         return None
@@ -263,7 +266,7 @@ def spelled(file: File, place: EditPlace, lines: Sequence[str], how: tuple[str, 
 
 
 def random_case(file: File, random: Random, how: tuple[str, ...] | None = None) -> Case | None:
-    """Return a random edit of random lines under options that differ from the file's; None if there is none."""
+    """Return a random edit of random lines, with options that differ from the file's, or None if there is none."""
     count = len(file.lines)
     first = random.randrange(count)
     last = min(count, first + random.randint(1, 30))
@@ -287,7 +290,7 @@ def random_case(file: File, random: Random, how: tuple[str, ...] | None = None) 
 
 
 def early_return_case(file: File, random: Random) -> Case | None:
-    """Return an edit that adds a block at the end, containing the line below the region."""
+    """Return an edit that adds a block to the end of the region; the block contains the line below the region."""
     case = random_case(file, random, ("as it is",))
     if case is None or not case.place.after or not case.place.after[0].strip():
         return None
@@ -300,7 +303,7 @@ def early_return_case(file: File, random: Random) -> Case | None:
 
 
 def is_intended(case: Case, got: Sequence[str]) -> bool:
-    """Return whether these are the intended lines: byte for byte if the line existed, otherwise except their ends."""
+    """Return whether the lines are as intended: existing lines byte for byte, others except for trailing whitespace."""
     there = [line.rstrip() for line in case.place.region]
     return [line.rstrip() for line in got] == [line.rstrip() for line in case.intended] and all(
         mine == theirs
@@ -313,7 +316,7 @@ def is_intended(case: Case, got: Sequence[str]) -> bool:
 
 
 def is_determined(case: Case) -> bool:
-    """Return whether the reply determines the intended lines at all: for others there is more than one answer."""
+    """Return whether the reply determines the intended lines; for some replies, there is more than one reading."""
     file = case.file
     region, intended, how = case.place.region, case.intended, case.spelling
     old, new = [line for line in region if line.strip()], [line for line in intended if line.strip()]
@@ -364,7 +367,7 @@ def _is_of_levels(file: File, lead: str) -> bool:
 
 
 def _is_seen_to_be_repeated(case: Case) -> bool:
-    """Return whether the repetition is too long for an accident, on both sides, and is not the start of the region."""
+    """Return whether the repetition on both sides is too long to be an accident and does not occur in the region."""
     above, below = (
         [line.strip() for line in some if line.strip()] for some in (case.place.before[-2:], case.place.after[:2])
     )

@@ -36,9 +36,9 @@ def line_by_line(reply: tuple[str, ...]) -> list[tuple[str, ...]]:
 @pytest.mark.slow("edits that arrive token by token")
 @pytest.mark.parametrize("language", FILETYPES)
 def test_few_lines_are_drawn_differently_from_the_proposal(language):
-    """As a share of all drawn lines: the first lines of a reply can fit several places until the next arrives.
+    """The limit is a share of all drawn lines: a reply's first lines may fit several places until the next arrives.
 
-    The seeds are our own: Hypothesis's draws depend on the modules imported by other tests.
+    The seeds are our own, because Hypothesis's draws depend on the modules imported by other tests.
     """
     drawn = wrong = 0
     for seed in SEEDS:

@@ -1,7 +1,7 @@
 """The indentation of a reply: lines of the file keep their bytes, whatever the model and the buffer's options say.
 
-Random edits of random lines of files in fourteen languages, formatted like models' replies, under options other than
-the file's.
+The edits and their lines are random, in files of fourteen languages, formatted as in models' replies, with options that
+differ from the file's.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def check(file: File, seed: int) -> None:
 @settings(derandomize=True)
 @given(seed=SEEDS)
 def test_an_edit_is_the_intended_one_however_the_reply_is_indented(language, seed):
-    """Always the same examples: in about 2 of 40,000 the reply matches another edit, too."""
+    """The examples are fixed: in about 2 of 40,000 random ones, the reply also matches another edit."""
     check(sample(language), seed)
 
 
@@ -83,7 +83,7 @@ def test_a_reply_without_changes_changes_no_byte(language, seed):
 @example(seed=44931)
 @example(seed=48046609)
 def test_no_text_is_lost_or_moved_to_another_line(language, seed):
-    """Each example once lost lines that resemble those around the place: two of Go, one of Ruby."""
+    """Two examples of Go and one of Ruby once lost lines that resemble those around the place."""
     case = random_case(sample(language), Random(seed))
     if case is not None and "surroundings" not in case.spelling and len(case.intended) > 1:
         got = fitted(case.reply, case.place, "replace")
@@ -294,7 +294,7 @@ def test_other_indentation_is_kept_with_other_text_only_on_request(instruction, 
 
 @pytest.mark.parametrize("lead", ["", "\t"])
 def test_a_diff_with_other_indentation_is_fitted(lead):
-    """Its old lines show how the indentation was changed."""
+    """The old lines of the diff show how the indentation was changed."""
     inner = lead + ("\t" if lead else "    ")
     diff = (f" {lead}if x:", f"-{inner}a()  ", f"+{inner}b()", f"+{inner}if y:", f"+{inner}{inner[len(lead) :]}c()")
     region = ("def f():", "    if x:", "        a()", "    return x")

@@ -1,4 +1,4 @@
-"""Lines of two texts that are matched are equal, in order, and as many as can be expected of a long text."""
+"""Matched lines of two texts are equal and in order, and there are as many as can be expected for a long text."""
 
 from __future__ import annotations
 

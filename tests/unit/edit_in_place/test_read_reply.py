@@ -93,13 +93,13 @@ def test_a_reply_that_is_not_an_edit_is_an_answer(shape):
 @pytest.mark.parametrize("what", BARE)
 @pytest.mark.parametrize("region", [("",), ("old()",)])
 def test_code_alone_replaces_the_selection(what, region):
-    """Without a fence and a header, also in an empty buffer: there is only one interpretation."""
+    """Without a fence and a header, there is only one interpretation, even in an empty buffer."""
     reading = read_reply("\n".join(BARE[what]), EditPlace(region=region))
     assert (reading.placement, reading.lines) == ("replace", BARE[what])
 
 
 def test_numbers_in_the_text_stay():
-    """Lists and tables are numbered, too; and an unknown tag is text."""
+    """Lists and tables may be numbered, too; an unknown tag is text."""
     code = ("1 | one", "2 | two", "3 | three")
     reply = "placement: replace\n```\n{}\n```".format("\n".join(code))
     assert read_reply(reply, EditPlace(region=("1 | one", "2 | zwei"))).lines == code
@@ -158,7 +158,7 @@ def test_code_indented_too_far_as_a_whole_is_shifted_back(lead):
 
 
 def test_code_moved_on_purpose_stays():
-    """Only white space differs; or its new parent is above it; or it is added."""
+    """The move is intended if only white space differs, if a new parent is above the code, or if the code is added."""
     place = EditPlace(region=("a()", "b()"), filetype="python")
     assert read_reply("placement: replace\n```\n    a()\n    b()\n```", place).lines == ("    a()", "    b()")
     nested = ("if x:", "    a()", "    c()")

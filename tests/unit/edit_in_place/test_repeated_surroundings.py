@@ -51,7 +51,7 @@ def test_lines_of_the_region_that_also_follow_it_are_kept():
 
 
 def test_lines_of_the_region_that_are_on_both_sides_are_kept():
-    """Written four spaces wide in a file that uses two, they are indented like others around the region."""
+    """If the reply indents them by four spaces in a file using two, they are fitted like other lines of the region."""
     region = ("      end", "      sent", "    end", "", "    def summary", "      waiting.size", "    end", "  end")
     place = EditPlace(region=region, before=("          break", "        end"), after=("end",), filetype="ruby")
     reply = (
@@ -128,7 +128,7 @@ def test_a_line_of_unusual_white_space_is_text(line):
 
 
 def test_a_reply_whose_indentation_cannot_be_restored_is_used_unchanged(monkeypatch):
-    """Any failure there costs the indentation, not the text."""
+    """A failure to restore it costs the indentation, not the text."""
     place = EditPlace(region=("    a()", "    b()", "    c()"))
     monkeypatch.setattr(restoring, "matching_lines", lambda old, new: [(2, 0), (1, 1), (0, 2)])
     assert fitted(("a()", "b()", "d()"), place, "replace") == ("a()", "b()", "d()")

@@ -48,7 +48,7 @@ def bridge_to(runtime: Recorder) -> Bridge:
 
 @pytest.mark.parametrize("verb", ["close_chat", "delete_session"])
 def test_a_chat_is_opened_only_after_its_close_or_deletion(verb: str) -> None:
-    """Opened during it, it would continue without its lease, or in a deleted log."""
+    """If it were opened earlier, it would continue without its lease, or in a deleted log."""
     runtime = Recorder()
     bridge = bridge_to(runtime)
     bridge.receive("hello", json.dumps(FOLDERS))
@@ -63,9 +63,9 @@ def test_a_chat_is_opened_only_after_its_close_or_deletion(verb: str) -> None:
 
 @pytest.mark.parametrize("verb", ["attach", "detach"])
 def test_a_message_waits_for_earlier_attach_and_detach_requests(verb: str) -> None:
-    """Seen: `dd` on a file that is too large, and a message that was refused because of that file.
+    """Otherwise a message could be refused because of a large file that the user has just removed with `dd`.
 
-    A stop for the message comes after it; other chats do not wait.
+    A request to stop the message comes after it; other chats do not wait.
     """
     runtime = Recorder()
     bridge = bridge_to(runtime)

@@ -57,7 +57,10 @@ async def test_a_new_greeting_cancels_requests_and_applies_the_new_settings(tmp_
 
 @pytest.mark.slow("indexes a project in a process of its own")
 async def test_a_project_is_indexed_in_the_background_and_its_signatures_added(tmp_path):
-    """The first suggestions wait for nothing; once the worker has finished, other files are in the prompt."""
+    """The first suggestions do not wait for the index.
+
+    Once the worker has finished, the prompt includes other files.
+    """
     root = tmp_path / "demo"
     (root / ".git").mkdir(parents=True)
     (root / "far" / "away").mkdir(parents=True)

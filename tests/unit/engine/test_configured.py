@@ -61,7 +61,7 @@ async def open_chats(root: Path, count: int = 1, **options: Any) -> list[Any]:
 async def test_a_chat_names_the_invalid_policy_and_continues_without_it(
     tmp_path: Path, options: dict[str, Any], said: str, used: str
 ) -> None:
-    """K1: the key is named as in setup(), in the chat, where the whole sentence can be read."""
+    """K1: the key is named as in setup(), and the chat shows the whole sentence."""
     told = await open_chats(tmp_path, **options)
     assert [event.policy for event in told if isinstance(event, ChatOpened)] == [used]
     (notice,) = [event for event in told if isinstance(event, Notice)]
@@ -83,7 +83,7 @@ async def test_without_mistakes_nothing_is_reported(tmp_path: Path) -> None:
 
 
 async def test_a_prefix_that_is_never_allowed_is_named_by_its_key(tmp_path: Path) -> None:
-    """It would look allowed in the configuration, although every such command asks."""
+    """Otherwise the configuration would appear to allow it, although every such command asks."""
     given = settings.defaults()
     given["tools"]["entries"]["run_command"]["allowed_prefixes"] = ["git status", "python3.11", "a | b"]
     folders = {"data_dir": str(tmp_path), "cache_dir": str(tmp_path), "log_path": str(tmp_path / "log")}
@@ -112,7 +112,7 @@ async def test_an_impossible_variable_is_reported_with_its_key(tmp_path: Path) -
 async def test_the_host_knows_its_keys_before_the_first_tool_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lesson 44: of the environment, of a file, of a function, of a header."""
+    """Lesson 44: keys come from the environment, a file, a function or a header."""
     (tmp_path / "key").write_text("key-of-file-1\n")
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-variable-2")
     monkeypatch.setenv("GH_TOKEN", "token-of-forge-3")
@@ -183,7 +183,7 @@ MINE = {"extends": "cowork", "description": "Mine."}
     ],
 )
 async def test_an_invalid_policy_affects_only_itself(tmp_path: Path, wrong: dict[str, Any], key: str) -> None:
-    """K1: other chats, other policies and the greeting work; chats that chose it get the one it extends."""
+    """K1: other chats, other policies and the greeting work; chats that chose this policy get the one it extends."""
     told = await open_chats(tmp_path, policy="mine", policies={"mine": MINE, "wrong": wrong})
     assert [event.policy for event in told if isinstance(event, ChatOpened)] == ["mine"]
     (notice,) = [event for event in told if isinstance(event, Notice)]
@@ -222,7 +222,7 @@ async def test_an_invalid_option_is_dropped_and_the_others_apply(tmp_path: Path)
 
 
 async def test_each_contradictory_option_is_reported(tmp_path: Path) -> None:
-    """R-305: all of them at once, and the chat opens."""
+    """R-305: all of them are reported at once, and the chat opens."""
     options = {"compaction_threshold": 0.5, "compaction": {"trigger": 0.6}, "compaction_target_threshold": 0.7}
     told = await open_chats(tmp_path, policy="kodacode", context_management=options)
     notices = [event.text for event in told if isinstance(event, Notice)]
@@ -234,7 +234,10 @@ async def test_each_contradictory_option_is_reported(tmp_path: Path) -> None:
 
 
 async def test_a_strict_policy_may_be_configured(tmp_path: Path) -> None:
-    """By its name, by adapter, or as an option; an option of that policy is reported as unused."""
+    """It is chosen by name, by adapter or as an option.
+
+    An option that the strict policy lacks is reported as unused.
+    """
     strict = {"strict": True, "compaction": {"trigger": 0.7}}
     for options in (
         {"policy": "cowork strict"},
@@ -272,7 +275,7 @@ async def test_a_trigger_that_means_nothing_is_refused_with_the_reason(tmp_path:
 
 
 async def test_unvalidated_settings_never_keep_the_host_from_answering(tmp_path: Path) -> None:
-    """Each unusable part is dropped separately, with its key path."""
+    """Each unusable part is dropped separately and reported with its key path."""
     folders = {"data_dir": str(tmp_path), "cache_dir": str(tmp_path), "log_path": str(tmp_path / "log")}
     given = {
         "chat": {"policy": "cowork", "budget": "much", "nonsense": 1},
@@ -303,7 +306,7 @@ async def test_unvalidated_settings_never_keep_the_host_from_answering(tmp_path:
 
 
 async def test_a_host_without_options_reads_only_the_active_policy(tmp_path: Path) -> None:
-    """Each costs 5 ms of CPU; others are read if chosen, or if options are given for all."""
+    """Reading a policy costs 5 ms of CPU; others are read if they are chosen, or if options are given for all."""
     policy_catalog._built_in.cache_clear()
     await open_chats(tmp_path)
     assert policy_catalog._built_in.cache_info().currsize == 1

@@ -15,7 +15,7 @@ def test_the_health_check_names_hidden_variables_without_values() -> None:
 
 
 def test_a_host_with_keys_in_its_environment_is_reported_by_name() -> None:
-    """Only a process shared with other plugins has them; the advice names the remedy, no value is shown."""
+    """Only a process shared with other plugins has keys; the advice names the remedy, and no value is shown."""
     hidden = HiddenVariables(of_adapters=frozenset({"MINE"}), keep=("GH_*",))
     own = {"PATH": "/bin", "NVIM": "/run/nvim.1.0", "MINE": "pencil-1", "GH_TOKEN": "pencil-2"}
     finding = own_environment_finding(hidden, own)

@@ -44,7 +44,7 @@ async def test_disabled_features_are_neither_checked_nor_reported(tmp_path):
 
 
 async def test_the_completion_server_is_asked_for_one_token(tmp_path):
-    """R-261: with the tokens of the family, as every suggestion is."""
+    """R-261: the prompt has the tokens of the family, as for every suggestion."""
     async with FillServer(["1"]) as server:
         found = await check_up(tmp_path, completion={"enabled": True, "url": server.address})
         assert [one.ok for one in found["completion"]] == [True]
@@ -101,7 +101,7 @@ async def test_a_silent_endpoint_delays_nothing(tmp_path, monkeypatch):
 
 
 def test_missing_parts_of_semantic_search_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing if it is not enabled; the installation is named if a package is missing."""
+    """Nothing is reported if the search is not enabled; if a package is missing, the install command is named."""
     assert embedding_findings(EmbeddingSettings()) == []
     (wrong,) = embedding_findings(EmbeddingSettings(onnx=str(tmp_path / "none")))
     assert (wrong.ok, wrong.advice) == (False, "Change context.embedding.onnx")

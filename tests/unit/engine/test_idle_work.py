@@ -41,14 +41,17 @@ def test_modules_imported_while_idle_exist_and_the_files_come_last(tmp_path: Pat
 
 
 def test_the_tools_of_every_chat_are_imported_while_idle() -> None:
-    """A tool's first call does not wait for its module; of the strategies, the default policy's are imported."""
+    """The first call of a tool does not wait for its module.
+
+    Of the strategies, only the default policy's are imported.
+    """
     tools = {tool.run.module for tool in BUILTIN_TOOLS if isinstance(tool.run, Deferred)}
     assert tools - {*LATER} == {"codecompanion.tools.builtin.file_search"}  # grep_search imports it
     assert {one.run.module for one in STRATEGIES.values() if isinstance(one.run, Deferred)} & {*LATER}
 
 
 def test_a_compaction_is_rehearsed_after_the_imports(tmp_path: Path) -> None:
-    """It raises if the default policy differs from the one it was written for."""
+    """The rehearsal fails if the default policy differs from the one it was written for."""
     rehearse = list(idle_steps(tmp_path))[len(LATER)]
     assert rehearse is idle_work._rehearse_compaction
     rehearse()

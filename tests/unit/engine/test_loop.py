@@ -36,7 +36,7 @@ class Ears:
 
 @pytest.fixture
 def ears() -> Ears:
-    """Return fresh ears."""
+    """Return an empty event collector."""
     return Ears()
 
 
@@ -58,7 +58,7 @@ def test_our_own_error_keeps_its_sentence() -> None:
 
 
 def test_a_bug_names_its_place_and_the_log() -> None:
-    """In one line, for any exception text."""
+    """The message has one line, for any exception text."""
     text = one_sentence("drawing", ValueError("first\nsecond"))
     assert text == "Internal error in drawing (ValueError: first); details: :CodeCompanion log"
 
@@ -83,7 +83,7 @@ def test_the_guard_lets_cancellation_pass(ears: Ears) -> None:
 
 
 def test_the_same_failure_is_shown_once_within_ten_seconds(ears: Ears) -> None:
-    """A handler that fails for each of 5,000 chunks is one notice; later it is news again."""
+    """A handler that fails for each of 5,000 chunks causes one notice; after ten seconds it is reported again."""
     now = 0.0
     guard = Guard(ears.emit, clock=lambda: now)
     for _ in range(100):
@@ -106,7 +106,7 @@ def test_a_failing_task_is_reported(engine: EngineLoop, ears: Ears) -> None:
 
 
 def test_a_failing_callback_is_reported(engine: EngineLoop, ears: Ears) -> None:
-    """Also one that asyncio itself reports as unhandled."""
+    """This includes a callback that only asyncio reports as unhandled."""
 
     async def plant() -> None:
         asyncio.get_running_loop().call_soon(lambda: 1 // 0)
@@ -133,7 +133,7 @@ def test_tasks_start_in_order(engine: EngineLoop) -> None:
 
 
 def test_closing_waits_briefly_for_running_tasks_then_cancels(ears: Ears) -> None:
-    """A draft that just arrived is stored, an endless stream is cancelled."""
+    """A draft that has just arrived is stored, but an endless stream is cancelled."""
     loop = EngineLoop(Guard(ears.emit))
     story: list[str] = []
     running = threading.Event()

@@ -1,4 +1,4 @@
-"""The list of selectable models, and the reasons for the others."""
+"""The list of selectable models, and the reasons why others are missing."""
 
 from __future__ import annotations
 

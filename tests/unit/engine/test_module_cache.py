@@ -62,20 +62,20 @@ class Shop:
             self.write(name, value)
 
     def write(self, name: str, value: object, folder: str = "program") -> Path:
-        """Write one of its modules."""
+        """Write one module of the program."""
         source = self.root / folder / "shop" / f"{name}.py"
         source.parent.mkdir(parents=True, exist_ok=True)
         source.write_text(f"VALUE = {value!r}\n")
         return source
 
     def begin(self, *arguments: str, what: str = "", folder: str = "program", names: tuple[str, ...] = NAMES):
-        """Start Python, let it import the modules and then write the file."""
+        """Start Python, which imports the modules and then writes the file; return the process."""
         environment = {"PYTHONPATH": f"{self.root / folder}:{REPO / 'python'}", "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, *arguments, "-c", HOST, str(self.kept), what, *names]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
     def run(self, *arguments: str, what: str = "", folder: str = "program", names: tuple[str, ...] = NAMES):
-        """Do the same and return the imported modules."""
+        """Start Python as `begin` does, wait for it, and return the imported modules."""
         started = self.begin(*arguments, what=what, folder=folder, names=names)
         out, err = started.communicate(timeout=PATIENCE_S)
         assert started.returncode == 0, err
@@ -100,7 +100,7 @@ def cached(found: dict[str, dict[str, object]]) -> list[str]:
 
 
 def test_the_next_start_imports_the_same_from_the_file(shop: Shop) -> None:
-    """All module attributes equal those without the file."""
+    """All module attributes are the same as without the file."""
     first, second = shop.run(), shop.run()
     assert (cached(first), cached(second)) == ([], [*NAMES])
     same = ("value", "place", "folder")
@@ -115,7 +115,7 @@ def test_a_plugin_with_a_read_only_folder_is_compiled_once(shop: Shop) -> None:
 
 
 def test_a_changed_source_of_the_same_size_is_recompiled_and_stored(shop: Shop) -> None:
-    """As after `git pull`."""
+    """This is the case after `git pull`, for example."""
     shop.run()
     source = shop.write("price", 7)
     os.utime(source, ns=(0, source.stat().st_mtime_ns + 1))
@@ -145,7 +145,7 @@ def test_modules_imported_by_another_chat_stay_in_the_file(shop: Shop) -> None:
 
 
 def test_another_python_and_a_moved_plugin_have_their_own_files(shop: Shop) -> None:
-    """Parts disabled by -O are missing from the bytecode; the other file stays valid."""
+    """Code disabled by -O is missing from the bytecode, so there is a second file; the first stays valid."""
     shop.run()
     assert cached(shop.run("-O")) == []
     shutil.copytree(shop.root / "program", shop.root / "moved")
@@ -171,7 +171,7 @@ def test_a_file_of_another_python_under_our_name_is_not_read(shop: Shop) -> None
 
 
 def test_only_the_newest_files_stay(shop: Shop) -> None:
-    """Each place of the plugin adds one."""
+    """Each location of the plugin adds a file."""
     for number in range(KEPT_FILES + 2):
         shop.write("__init__", number, f"copy{number}")
         shop.run(folder=f"copy{number}", names=("shop",))
@@ -180,7 +180,7 @@ def test_only_the_newest_files_stay(shop: Shop) -> None:
 
 
 def test_hosts_writing_at_once_leave_one_complete_file(shop: Shop) -> None:
-    """Each replaces the file in one step."""
+    """Each host replaces the file atomically."""
     started = [shop.begin(what="write often") for _ in range(4)]
     for one in started:
         assert (one.communicate(timeout=PATIENCE_S)[1], one.returncode) == ("", 0)
@@ -189,7 +189,7 @@ def test_hosts_writing_at_once_leave_one_complete_file(shop: Shop) -> None:
 
 
 def test_a_host_killed_while_writing_leaves_the_old_file(shop: Shop) -> None:
-    """And a draft, which a later one removes."""
+    """A temporary file is left as well, which a later host removes."""
     shop.run(names=("shop",))
     killed = shop.begin(what="be killed")
     killed.communicate(timeout=PATIENCE_S)
@@ -268,7 +268,7 @@ def taken(folder: Path) -> dict[str, CodeType | None]:
 
 
 def test_a_truncated_file_is_not_used(tmp_path: Path) -> None:
-    """A full disk, or a power cut."""
+    """A full disk or a power cut may truncate it."""
     file = Path(small_file(tmp_path / "kept").path)
     whole = file.read_bytes()
     assert taken(tmp_path / "kept") == CODES
@@ -291,7 +291,7 @@ def test_a_changed_byte_never_changes_the_code_that_runs(tmp_path: Path) -> None
 
 
 def test_unreadable_code_is_imported_by_python(shop: Shop) -> None:
-    """The file was damaged after its lists were read."""
+    """The file may be damaged after its tables have been read."""
     shop.run()
     (file,) = shop.files()
     content = file.read_bytes()

@@ -15,7 +15,7 @@ LATER = time.time() + KEPT_S + 3600
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path]:
-    """Return the data folder and the system's temporary folder, with our files and others'."""
+    """Return the data folder and the system's temporary folder, with our own files and those of other programs."""
     data, temporary, others = tmp_path / "data", tmp_path / "tmp", tmp_path / "others"
     for name in ("sandbox/a/tmp/deep", "sandbox/a/caches", "sandbox/b/tmp"):
         (data / name).mkdir(parents=True)

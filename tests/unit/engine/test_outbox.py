@@ -49,7 +49,7 @@ def filled(*events: Event) -> Outbox:
 
 
 def test_consecutive_chunks_of_a_chat_become_one_event() -> None:
-    """The wire costs per object, not per byte (design "Wire")."""
+    """The wire costs depend on the number of objects, not on bytes (design "Wire")."""
     (batch,) = drain(filled(*(Text(chat="a", text=f"{number} ") for number in range(500))))
     assert [event["text"] for event in batch] == ["".join(f"{number} " for number in range(500))]
 
@@ -74,7 +74,7 @@ def test_reasoning_and_reply_are_not_merged() -> None:
 
 
 def test_a_chunk_added_after_a_flush_is_not_lost() -> None:
-    """A run that was sent is closed."""
+    """An event that was sent is no longer extended."""
     outbox = filled(Text(chat="a", text="1"))
     drain(outbox)
     outbox.put(Text(chat="a", text="2"))
@@ -108,7 +108,7 @@ def test_other_events_are_more_urgent_than_streamed_text() -> None:
 
 @pytest.mark.parametrize(("pieces", "whole"), [(["\ud83d", "\ude00"], "😀"), (["a\ud83d"], "a\ufffd")])
 def test_half_an_emoji_does_not_break_the_batch(pieces: list[str], whole: str) -> None:
-    """Providers split surrogate pairs between chunks; alone they cannot be encoded."""
+    """Providers split surrogate pairs between chunks; a single surrogate cannot be encoded."""
     (batch,) = drain(filled(*(Text(chat="a", text=piece) for piece in pieces)))
     assert batch[0]["text"] == whole
 
@@ -119,7 +119,7 @@ def piece(number: int, chat: str = "a", *, first: bool = False) -> Restored:
 
 
 def told(batches: list[list[dict[str, Any]]]) -> list[str]:
-    """Return the sent events: their types, for pieces their numbers."""
+    """Return the sent events by type, or by number for pieces."""
     return [e["entries"][0]["text"].split()[0] if e["type"] == "restored" else e["type"] for b in batches for e in b]
 
 
@@ -139,7 +139,7 @@ def test_an_event_that_fills_a_batch_is_not_overtaken_by_older_pieces() -> None:
 
 
 def test_a_stream_does_not_block_older_pieces() -> None:
-    """Each batch has room for one as long as half of it is free."""
+    """Each batch has room for an older piece, as long as half of the batch is free."""
     outbox = filled(piece(1), piece(2))
     sent = []
     for _ in range(2):

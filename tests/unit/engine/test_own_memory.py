@@ -1,4 +1,4 @@
-"""The host's files in `/proc` that a model's command can read: none (lesson 44)."""
+"""A model's command can read none of the host's files in `/proc` (lesson 44)."""
 
 from __future__ import annotations
 

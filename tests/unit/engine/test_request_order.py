@@ -1,4 +1,4 @@
-"""Which of two requests begins first (`engine.request_order`) if one arrives as the other's gate opens."""
+"""The order in which two requests begin (`engine.request_order`), if one arrives as the other's gate opens."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ DRAFT = SaveDraft(chat="c", text="")
 def test_a_request_at_an_open_gate_does_not_overtake_a_waiting_one(
     gate_of: Request, earlier: Request, later: Request
 ) -> None:
-    """An older draft was stored over a newer one, and reappeared although it had been sent."""
+    """An older draft used to be stored over a newer one, and reappeared although it had been sent."""
     assert asyncio.run(begun(gate_of, earlier, later)) == ["earlier", "later"]
 
 

@@ -41,14 +41,14 @@ def test_a_card_shows_the_known_facts_in_one_line() -> None:
     ],
 )
 def test_advice_matches_the_server_and_its_window(path: str, window: int, tools: int, way: str) -> None:
-    """A larger window is described with the server's own option."""
+    """The advice names the server's own option for a larger window."""
     settings = msgspec.structs.replace(LLAMA_CPP, limits_path=path)
     sizes = f"All tools take {tools:,} tokens, and the window has {window:,}"
     assert advise(ServerFacts(window=window), settings, tools) == (way and f"{sizes}: {way}, or offer fewer tools")
 
 
 def test_a_window_divided_among_slots_is_explained() -> None:
-    """llama.cpp gives each slot a part of `-c` unless started otherwise."""
+    """llama.cpp gives each slot a part of `-c`, unless it is started with another option."""
     assert "restart the server with -c 16384 --kv-unified, or" in advise(FACTS, LLAMA_CPP, 2_700)
 
 
@@ -67,7 +67,7 @@ def test_a_configured_window_larger_than_the_servers_is_reported() -> None:
 
 
 async def test_the_health_check_and_the_list_of_models_show_it(tmp_path: Path) -> None:
-    """For servers that have reported facts; none is asked for them."""
+    """The card is shown for servers that have reported facts; no server is asked for it."""
     adapter = ScriptedAdapter("s", [])
     bench = Bench(tmp_path, adapter)
     assert server_findings(bench.services) == []
@@ -84,7 +84,7 @@ async def test_the_health_check_and_the_list_of_models_show_it(tmp_path: Path) -
 
 
 async def test_the_list_of_adapters_has_the_cards_of_servers_that_report_something(tmp_path: Path) -> None:
-    """With the state of one that is loading; an adapter that is not configured has none."""
+    """The card includes the state of a model that is loading; an adapter that is not configured has none."""
     adapter = ScriptedAdapter("s", [])
     bench = Bench(tmp_path, adapter)
     assert await server_cards(bench.services, ["s", "nobody"]) == []

@@ -54,7 +54,7 @@ class Opening:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Wait for something that other tasks do."""
+    """Wait until the condition, which other tasks fulfil, is true."""
     async with asyncio.timeout(PATIENCE_S):
         while not is_so():  # noqa: ASYNC110 - a count in a thread
             await asyncio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""The imports of a host until it can greet, open a chat and accept a message: none that it needs only later."""
+"""The imports of a host until it can greet, open a chat and accept a message: none is needed only later."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ asyncio.run(start(*sys.argv[1:]))
 OTHERS = "openai anthropic pydantic genai_prices tiktoken pathspec mcp numpy tree_sitter aiohttp zipfile csv".split()
 OTHERS += ["importlib.metadata"]
 LATER = "dataclasses importlib.resources tempfile shutil calendar email".split()
-"""The transport needs them; a host that greets does not."""
+"""Modules that the transport needs, but a host that greets does not."""
 OURS = """
     cli retrieval completion adapters.chatgpt adapters.copilot adapters.login_adapter adapters.completion
     session.complete edit_in_place session.edit_in_place
@@ -119,9 +119,9 @@ asyncio.run(start(sys.argv[1]))
 MAX_OURS = 369
 """Modules of this package before the first token: 348 when this was written, 472 before modules were deferred."""
 MAX_PATTERNS = 35
-"""Patterns of this package compiled by then: about 25."""
+"""Maximum number of this package's patterns compiled before the first token; currently about 25."""
 MAX_OPENED = 60
-"""Sources and `.pyc` files opened despite the module cache: modules imported before it."""
+"""Maximum number of sources and `.pyc` files opened despite the module cache: modules imported before it."""
 NOT_BEFORE_THE_FIRST_TOKEN = """
     context.artifact context.ledger context.grounding context.selection context.transcript context.summary.summarize_one
     context.editing.clear_tool_results context.editing.clear_when_it_pays context.editing.trimming

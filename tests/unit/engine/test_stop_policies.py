@@ -38,7 +38,7 @@ class Host:
 
     @property
     def header(self) -> tuple[str, str]:
-        """Return the stopped policy and its option from the newest header; "" = none."""
+        """Return the stopped policy and its option from the newest header, each "" if none."""
         meter = self.of(Meter)[-1]
         return meter.stopped or "", meter.stopped_by or ""
 
@@ -95,7 +95,7 @@ async def test_the_default_policy_continues_with_its_own_value(tmp_path: Path) -
 async def test_the_editors_findings_stop_the_policies_that_read_them(
     tmp_path: Path, sentence: str, stopped: str
 ) -> None:
-    """R-347, R-350: values that the editor has removed already; a wrong name stops nothing."""
+    """R-347, R-350: the editor has already removed the invalid values; a misspelt name stops nothing."""
     host = Host(tmp_path)
     await host.open(policy="kodacode", wrong_options=(sentence,))
     assert [event.policy for event in host.of(ChatOpened)] == ["codecompanion" if stopped else "kodacode"]
@@ -128,7 +128,7 @@ async def test_a_stopped_policy_for_chats_without_tools_is_replaced_too(tmp_path
 
 
 async def test_a_users_policy_that_extends_a_stopped_one_is_stopped_with_it(tmp_path: Path) -> None:
-    """And an invalid one that extends it leads to the default, in two steps."""
+    """An invalid policy that extends the stopped one leads to the default in two steps."""
     for own in ({"extends": "kodacode"}, {"extends": "kodacode", "stage": "x"}):
         host = Host(tmp_path)
         await host.open(policy="mine", policies={"mine": own}, wrong_options=(STYLE,))

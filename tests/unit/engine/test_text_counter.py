@@ -21,7 +21,7 @@ def hello(root: Path, tokenizer: str) -> Hello:
 
 
 async def test_tiktoken_counts_if_enabled(tmp_path: Path) -> None:
-    """Never downloaded: the vocabulary comes with a package and is seeded into our own cache folder."""
+    """Nothing is downloaded: the vocabulary comes with a package and is copied into our own cache folder."""
     host = Runtime(lambda event: None)
     await host.handle(hello(tmp_path, "exact"))
     assert host.services.count_text("antidisestablishmentarianism") == 6
@@ -38,7 +38,7 @@ async def test_the_estimate_is_the_default_and_touches_no_cache(tmp_path: Path) 
 
 
 async def test_an_unavailable_vocabulary_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits for a download: the estimate counts instead."""
+    """The host does not wait for a download; counts are estimated instead."""
     told: list[object] = []
     monkeypatch.setattr("codecompanion.store.vocabulary.load_encoder", lambda cache_dir, name: None)
     host = Runtime(told.append)

@@ -46,7 +46,7 @@ def read_with_h11(stream: bytes) -> tuple[bytes, str]:
 
 
 def test_adjacent_chunks_become_one() -> None:
-    """The point of it: one chunk instead of three; also after an informational head."""
+    """One chunk is delivered in place of three, even after an informational head."""
     early = b"HTTP/1.1 103 Early Hints\r\n\r\n"
     assert merge(early + HEAD + chunked(b"a", b"b")) == early + HEAD + b"2\r\nab\r\n0\r\n\r\n"
     assert merge(HEAD + chunked(b"abc", b"de", b"f")) == HEAD + b"6\r\nabcdef\r\n0\r\n\r\n"
@@ -76,7 +76,7 @@ def test_adjacent_chunks_become_one() -> None:
     ],
 )
 def test_any_response_reads_the_same_for_any_split(stream: bytes) -> None:
-    """Complete, truncated, and broken ones: h11 sees the same body and the same end."""
+    """For complete, truncated and broken responses, h11 sees the same body and the same end."""
     expected = read_with_h11(stream)
     for first in range(len(stream) + 1):
         assert read_with_h11(merge(stream, first)) == expected, first
@@ -100,7 +100,7 @@ def test_any_garbage_after_the_head_is_left_to_h11(rubbish: bytes, data: st.Data
 
 
 def test_the_next_response_of_a_connection_is_read_again() -> None:
-    """Keep-alive: a request in between."""
+    """With keep-alive, there is a request between the responses."""
     merger = ChunkMerger()
     for _ in range(3):
         merger.begin()
@@ -127,7 +127,7 @@ def test_another_transport_is_unchanged() -> None:
 
 
 def test_informational_heads_have_an_end() -> None:
-    """In one piece and one by one; the count begins again with each response."""
+    """Heads may arrive together or one by one; the count restarts with each response."""
     early = b"HTTP/1.1 103 Early Hints\r\n\r\n"
     merger = ChunkMerger()
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Every function that shortens a text: within its size, short texts unchanged, nothing invented."""
+"""Functions that shorten a text: the result fits, short texts are unchanged, and nothing is invented."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IN_CHARACTERS = [
 @pytest.mark.parametrize("shorten", IN_CHARACTERS, ids=lambda function: function.__name__)
 @given(text=TEXTS, size=SIZES)
 def test_no_text_exceeds_its_size(shorten: Callable[[str, int], str], text: str, size: int) -> None:
-    """And a short one stays unchanged, or on one line."""
+    """A short text stays unchanged, or is joined into one line."""
     assert len(shorten(text, size)) <= size
     if len(text) <= size:
         assert shorten(text, size) in (text, " ".join(text.split()))

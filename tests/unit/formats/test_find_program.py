@@ -1,4 +1,4 @@
-"""The programs that the plugin runs: never one that a model's command could have written."""
+"""The plugin never runs a program that a model's command could have written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planted(folder: Path, name: str = "git") -> Path:
-    """Return a program in a folder."""
+    """Create a program in a folder and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("#!/bin/sh\n")
     (folder / name).chmod(0o755)
@@ -25,7 +25,7 @@ def planted(folder: Path, name: str = "git") -> Path:
 
 
 def on_path(*folders: Path) -> str:
-    """Return a PATH."""
+    """Return a PATH that consists of these folders."""
     return os.pathsep.join(map(str, folders))
 
 
@@ -117,7 +117,7 @@ def test_a_program_of_the_user_does_not_count_as_roots(tmp_path: Path) -> None:
 def test_a_search_path_keeps_the_folders_that_only_the_user_fills(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An empty entry is the working folder, as in `:/opt/lib`; libraries are loaded from it like programs."""
+    """An empty entry, as in `:/opt/lib`, is the working folder; libraries are loaded from there just like programs."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     workspace, mine, open_one, venv = (tmp_path / name for name in ("ws", "lib", "open", "venv/lib"))

@@ -53,7 +53,7 @@ OURS = {
     "adapters/request_gate.py": "the body that our own adapter has just rendered",
     "adapters/openai_responses/decode.py": "`ReplyDecoder` reads every part of a reply in a guard",
 }
-"""Where a decode needs no guard of its own, and why."""
+"""Files in which a decode needs no guard of its own, with the reasons."""
 
 
 def unguarded(source: str) -> Iterator[tuple[int, str]]:
@@ -145,7 +145,7 @@ def test_an_endless_number_is_not_a_number(tmp_path):
 
 @pytest.mark.parametrize("code", [DIGITS, "²", "4²9", "000000429" + DIGITS])
 def test_an_invalid_status_code_is_ignored(code):
-    """A digit for `isdigit` does not have to be a number."""
+    """A character that `isdigit` accepts is not necessarily a number."""
     payload = json.dumps({"error": {"code": code, "message": "no"}}).encode()
     assert isinstance(
         error_from_payload(payload, Endpoint(name="e", base_url="https://a.test", secrets=())), AdapterError

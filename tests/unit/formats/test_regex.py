@@ -26,7 +26,7 @@ print(compiled)
 
 
 def test_a_starting_host_compiles_none_of_our_patterns() -> None:
-    """There used to be 200, taking 50 ms of the start."""
+    """It used to compile 200 patterns, which took 50 ms of the start."""
     done = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

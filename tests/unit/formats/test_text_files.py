@@ -53,7 +53,7 @@ def test_printable_text_has_no_control_characters_and_keeps_everything_else() ->
 
 @given(st.lists(st.text(alphabet=st.characters(blacklist_characters="\n\r", codec="utf-8"), min_size=1)))
 def test_lines_are_split_at_line_feeds_only(lines: list[str]) -> None:
-    """Line numbers must agree with ripgrep's, which knows no U+2028 or form feed."""
+    """Line numbers must agree with those of ripgrep, which does not split at U+2028 or form feeds."""
     assert text_files.split_lines("\n".join(lines)) == lines
     assert text_files.split_lines("".join(line + "\n" for line in lines)) == lines
 

@@ -58,7 +58,10 @@ async def test_a_server_that_does_not_start_is_given_up_and_ended() -> None:
 
 
 async def test_starts_interrupted_at_any_moment_are_reported_and_leave_nothing_open() -> None:
-    """1 ms ends while the supervisor is starting, 60 ms during the server's hello (`tests/leftovers.py` checks)."""
+    """A limit of 1 ms ends while the supervisor starts, 60 ms during the server's hello.
+
+    `tests/leftovers.py` checks the rest.
+    """
     async with connected():  # imports what the first start needs
         pass
     for moment_s in (0.001, 0.001, 0.002, 0.003, 0.004, 0.006, 0.01, 0.02, 0.06):

@@ -16,7 +16,7 @@ def texts(*given: str) -> Any:
 
 
 def test_a_result_reports_once_how_much_was_dropped() -> None:
-    """Even if its room ends exactly between two texts."""
+    """This is true even if the room ends exactly between two texts."""
     most = content.MAX_TEXT_CHARS
     for given in (["x" * most, "y" * 7], ["x" * (most - 2), "yy", "z" * 3, "z" * 4], ["x" * (most + 7)]):
         text = content.result_given(texts(*given)).text
@@ -32,7 +32,7 @@ def test_a_truncated_log_line_ends_in_an_ellipsis() -> None:
 
 
 async def test_a_truncated_line_of_standard_error_ends_in_an_ellipsis() -> None:
-    """Its beginning is kept, also of an endless line."""
+    """The beginning of the line is kept, even if the line never ends."""
     for end in (b"\n", b""):
         stream = asyncio.StreamReader()
         stream.feed_data(b"first" + b"x" * 300_000 + end)

@@ -1,4 +1,4 @@
-"""No server outlives its starter, however that ends and whatever the server tries."""
+"""No server outlives its starter, however the starter ends and whatever the server tries."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def _host(record: Path, ways: tuple[str, ...]) -> asyncio.subprocess.Proce
 
 
 def _servers(host: int) -> list[int]:
-    """Return the supervisor and its server."""
+    """Return the process ids of the supervisor and its server."""
 
     def children(pid: int) -> list[int]:
         tasks = Path(f"/proc/{pid}/task").iterdir()

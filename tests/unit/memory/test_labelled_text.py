@@ -43,7 +43,7 @@ def data_of(text: str) -> str:
 
 
 def test_memories_are_one_string_in_two_groups() -> None:
-    """R-241: user preferences, project knowledge; a JSON string labelled as data."""
+    """R-241: the groups are user preferences and project knowledge; the JSON string is labelled as data."""
     entries = (Memory("db", "Schema", "in db/", "project"), Memory("style", "Tests", "sentences", "user"))
     assert data_of(render_memories(entries)) == (
         "User preferences:\n- [style] Tests: sentences\nProject knowledge:\n- [db] Schema: in db/"
@@ -52,7 +52,7 @@ def test_memories_are_one_string_in_two_groups() -> None:
 
 
 def test_of_many_memories_the_newest_are_kept() -> None:
-    """R-241: the last 4,000 characters from a line's beginning on."""
+    """R-241: the last 4,000 characters are kept, beginning with a complete line."""
     text = data_of(render_memories([Memory("", f"note {n}", "x" * 60, "project") for n in range(200)]))
     first, second, *_, last = text.split("\n")
     assert first == OMITTED
@@ -70,7 +70,7 @@ def test_the_kept_part_is_the_end(text: str) -> None:
 
 @given(st.lists(st.text(max_size=300), max_size=30), st.integers(0, 5000))
 def test_memories_are_shortened_to_the_available_room(contents: list[str], max_chars: int) -> None:
-    """R-240, R-241: the newest stay, and it is still one string."""
+    """R-240, R-241: the newest stay, and the result is still one string."""
     rendered = render_memories([Memory("", "", content, "project") for content in contents])
     shorter = shorten_memories(rendered, max_chars) if rendered else ""
     assert len(shorter) <= max_chars

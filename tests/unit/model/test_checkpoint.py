@@ -22,7 +22,7 @@ UNKNOWN = st.dictionaries(st.text(min_size=1, max_size=6).map(lambda name: f"x_{
 
 
 def test_a_snapshot_has_the_documented_schema_and_groups():
-    """R-461: the schema, its version, and every group under its documented name."""
+    """R-461: the payload has the schema, its version, and every group under its documented name."""
     raw = payloads.write(Snapshot())
     assert raw["schema"] == "session_runtime_v2"
     assert raw["version"] == 2
@@ -58,7 +58,7 @@ def test_a_checkpoint_adds_summary_evidence_and_provenance():
 
 @given(UNKNOWN, UNKNOWN, st.integers(0, 99))
 def test_unknown_keys_survive_a_rewrite(outside, inside, compactions):
-    """R-462: data stored by another version is still there, at the top and inside the groups, after any rewrite."""
+    """R-462: data of another version stays, at the top level and inside the groups, after any rewrite."""
     stored = {**payloads.write(Snapshot(title="old")), **outside}
     stored["loop"] = {**stored["loop"], **inside}
     stored = payloads.decode(payloads.encode(stored), "file")
@@ -83,7 +83,7 @@ def test_unknown_keys_survive_a_rewrite(outside, inside, compactions):
     ],
 )
 def test_formats_are_distinguished(raw, form):
-    """R-474: V2 is the schema and version 2; legacy an array `conversationHistory`."""
+    """R-474: V2 has the schema and version 2; a legacy payload has an array `conversationHistory`."""
     assert payloads.form_of(raw) == form
 
 
@@ -95,7 +95,7 @@ def test_damage_is_reported_with_the_file(stored):
 
 
 def test_a_wrong_type_is_reported_with_its_key():
-    """R-474: so that the candidate falls through."""
+    """R-474: the error makes the restore try the next candidate."""
     with pytest.raises(StoreCorrupt, match="messageCount"):
         payloads.read({"schema": payloads.SCHEMA, "version": 2, "messageCount": "ten"}, Snapshot, "f")
 
@@ -109,7 +109,7 @@ def test_null_counts_as_missing():
 
 
 def test_lone_surrogates_survive():
-    """A file name with invalid UTF-8 must not lose the checkpoint."""
+    """A file name with invalid UTF-8 must not make a checkpoint unreadable."""
     raw = payloads.write(Snapshot(title="a\ud800b"))
     assert payloads.read(json.loads(payloads.encode(raw)), Snapshot, "f").title == "a\ud800b"
 

@@ -1,4 +1,4 @@
-"""Which code is pinned, and which is excluded from a question, follows from the log (`/context`)."""
+"""Pinned code, and code excluded from a question, are determined by the log (`/context`)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from codecompanion.model.conversation_lines import lines_of, parts_of, read_line
 
 
 class Said:
-    """A message by its text; two messages are distinct, whatever their text."""
+    """A message with a text; two messages are distinct even if their texts are equal."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -42,7 +42,7 @@ def test_the_lines_of_a_changing_view_yield_its_final_state(data):
 
 
 def test_an_added_message_costs_one_line():
-    """Lesson 31: none of 1,000 messages is encoded again, and only one run of them is named."""
+    """Lesson 31: none of 1,000 messages is encoded again, and they are named as a single run."""
     before = tuple(Said(str(number)) for number in range(1000))
     encoded = []
 
@@ -67,7 +67,7 @@ def test_kept_messages_are_named_in_runs():
 
 
 def test_read_files_are_recorded_when_they_change():
-    """R-462: for a file read twice the last time counts; a chat without new messages may have read some."""
+    """R-462: for a file read twice, the last time counts; files may be read even if no message is added."""
     first = lines_of([Said("x")], 0, {"a": (1, 2), "b": (1, 3)}, stored)
     second = lines_of([(0, 1)], 1, {"a": (2, 5)}, stored)
     history, files = read_lines([*first, *second], "f")
@@ -77,6 +77,6 @@ def test_read_files_are_recorded_when_they_change():
 
 @pytest.mark.parametrize("line", [b"{", b"[]", b"{}", b'{"history":[[0,3]]}', b'{"history":[["x",1]]}', b"\xff"])
 def test_a_damaged_line_is_reported(line):
-    """R-474: its reader falls through to the next."""
+    """R-474: the error makes its reader try the next candidate."""
     with pytest.raises(StoreCorrupt, match=r"f is damaged \(line 1"):
         read_lines([line], "f")

@@ -21,7 +21,7 @@ def test_cycles_start_at_one_and_increase_with_typed_messages():
 
 
 def test_tagged_messages_open_no_cycle():
-    """R-002, R-509: summaries, rules, attachments, our own prompts to continue."""
+    """R-002, R-509: these are summaries, rules, attachments and our own "continue" prompts."""
     tags = [{"tag": tag} for tag in ("rules", "compact_summary", "file", "go_on")]
     assert cycles(("user", {}), *(("user", tag) for tag in tags), ("user", {})) == [1, 1, 1, 1, 1, 2]
 
@@ -33,7 +33,7 @@ def test_recorded_cycles_stay_and_set_the_counter():
 
 @pytest.mark.parametrize(("cycle", "aged"), [(None, False), (3, False), (2, True), (5, False)])
 def test_a_message_is_aged_outside_the_kept_cycles(cycle, aged):
-    """R-510, R-512: in cycle 5 with three kept, 3 is kept and 2 is not."""
+    """R-510, R-512: in cycle 5 with three kept cycles, cycle 3 is kept and cycle 2 is not."""
     assert is_aged(cycle, 5, 3) is aged
 
 

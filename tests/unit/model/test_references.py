@@ -1,4 +1,4 @@
-"""A sentence that refers to another message is true while that exists, and afterwards."""
+"""A sentence that refers to another message is true while that message exists, and afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def user(name: str, text: str, **more: object) -> Message:
 
 @given(CHANGES)
 def test_each_reference_follows_its_own_messages(changes: list[str]) -> None:
-    """Whatever is removed and restored; the count follows the text, and nothing is done twice."""
+    """This applies whatever is removed and restored; the count follows the text, and no change is made twice."""
     references = (
         Reference(("a",), "A stands.", "A is gone.", 3),
         Reference(("a", "b"), "AB stand.", "AB are gone.", 5),

@@ -35,13 +35,13 @@ def events_of(payloads: list[EventPayload]) -> list[LogEvent]:
 
 @given(st.lists(st.builds(MessageAdded, message=MESSAGES) | EDITS | CHANGES, max_size=20))
 def test_a_log_projected_at_once_equals_its_events_applied_in_order(payloads: list[EventPayload]) -> None:
-    """Also if an id occurs twice, which never happens in our logs."""
+    """This includes ids that occur twice, which never happens in our logs."""
     events = events_of(payloads)
     assert project(events) == functools.reduce(apply, events, View())
 
 
 def test_an_edit_costs_only_its_replacements(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log of 10,000 messages with 500 edits took 170 ms to project, each edit looking at all of them."""
+    """A log of 10,000 messages with 500 edits used to take 170 ms, because each edit looked at all messages."""
     monkeypatch.setattr(view_module, "_changed", None)
     said = [MessageAdded(message=Message(id=f"m{number}", role="user", content="x")) for number in range(100)]
     cut = Message(id="m3", role="user", content="cut")

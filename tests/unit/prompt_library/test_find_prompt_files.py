@@ -1,4 +1,4 @@
-"""Which files are prompts, their owners, and which files are not read."""
+"""The files that are prompts, their owners, and the files that are not read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def found(project: Path, *folders: str, own: str = "") -> tuple[dict[str, str], 
 
 
 def test_the_projects_files_come_from_its_repository(project: Path) -> None:
-    """Also from a folder below it; nested folders count, hidden ones do not."""
+    """They are found from a folder below it, too; nested folders count, hidden ones do not."""
     prompts = project / ".codecompanion" / "prompts"
     for name in ("b.md", "deep/a.md", ".hidden/c.md", "notes.txt"):
         (prompts / name).parent.mkdir(exist_ok=True)
@@ -64,7 +64,7 @@ def test_a_link_out_of_the_project_is_refused_and_the_users_own_is_not(project: 
 
 
 def test_binary_or_oversized_files_are_named(project: Path) -> None:
-    """Binary, huge, a pipe, a folder, a dead link; nothing blocks."""
+    """Binary and huge files, pipes, folders and dead links are reported; none of them blocks."""
     prompts = project / ".codecompanion" / "prompts"
     (prompts / "binary.md").write_bytes(b"---\0\n")
     (prompts / "huge.md").write_bytes(b"x" * (MAX_BYTES + 1))
@@ -95,7 +95,7 @@ def test_too_many_files_are_reported(project: Path) -> None:
 
 
 def test_a_loop_of_links_terminates(project: Path, tmp_path: Path) -> None:
-    """The user's folders may be linked; one that leads into itself is walked a few times at most."""
+    """The user's folders may be linked; a link that leads into itself is followed a few times at most."""
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "p.md").write_text(TEXT)

@@ -21,7 +21,7 @@ def read(text: str, origin: str = "user") -> Prompt:
 
 
 def test_a_prompt_of_codecompanion_is_read_completely() -> None:
-    """The example in its documentation: names, options, sections, and a heading inside code."""
+    """The example in its documentation is read with names, options, sections and a heading inside code."""
     text = (
         "---\nname: Generate Tests\nstrategy: chat\ndescription: Generate unit tests\nopts:\n  alias: tests\n"
         "  auto_submit: true\n  is_slash_cmd: true\n  modes:\n    - v\n  stop_context_insertion: true\n"
@@ -76,7 +76,10 @@ def test_without_headings_the_body_is_the_users_message_and_the_file_names_the_c
     ],
 )
 def test_an_unusable_file_is_one_sentence_with_file_and_line(text: str, sentence: str) -> None:
-    """Missing, mistyped, hostile: no traceback, nothing run, the line to fix."""
+    """For missing, mistyped and hostile text, the error names the line to fix.
+
+    There is no traceback, and nothing is run.
+    """
     with pytest.raises(InputError) as raised:
         read(text)
     assert str(raised.value).startswith(sentence)
@@ -84,7 +87,7 @@ def test_an_unusable_file_is_one_sentence_with_file_and_line(text: str, sentence
 
 
 def test_unused_keys_are_named() -> None:
-    """Keys of codecompanion.nvim without a meaning here, and misspelt ones."""
+    """These are keys of codecompanion.nvim that have no meaning here, and misspelt ones."""
     text = (
         HEAD + "interaction: workflow\ntools: none\nmcp_servers: [x]\nfoo: 1\n"
         "opts:\n  is_workflow: true\n  aliass: x\n  adapter: {name: a, acp_opts: {}}\n"
@@ -98,7 +101,10 @@ def test_unused_keys_are_named() -> None:
 
 
 def test_a_projects_prompt_configures_nothing() -> None:
-    """Neither adapter nor sending nor rules nor approvals, whatever it contains; all of it is named."""
+    """It sets neither adapter nor sending nor rules nor approvals, whatever it contains.
+
+    The notes name all ignored keys.
+    """
     text = (
         HEAD + "approvals: {run_command: always}\nyolo: true\nrules: [mine]\ntools: [run_command]\n"
         "opts:\n  auto_submit: true\n  adapter: evil\n  pre_hook: os.execute('x')\n---\nSet yolo to true.\n"

@@ -50,7 +50,7 @@ def price(usage: Usage, prices: Prices = PRICES) -> float:
 
 
 class LogWriter:
-    """Writes a log event by event; a minute passes with every turn, a second with every call."""
+    """Writes a log event by event; each turn advances the clock by a minute, each call by a second."""
 
     def __init__(self) -> None:
         self.events: list[LogEvent] = []
@@ -84,7 +84,7 @@ class LogWriter:
         model: str = "claude",
         **more: Any,
     ) -> str:
-        """Log a request and its end; without usage it failed. Return its id."""
+        """Log a request and its end, a failed one if there is no usage. Return its id."""
         id = f"r{len(self.events)}"
         self.now += 1
         sent: dict[str, Any] = {"mix": {"prompt": 100, "conversation": 700, "tools": 200}, **more}
@@ -125,7 +125,7 @@ class LogWriter:
         return id
 
     def summary_call(self, usage: Usage, priced: bool = True) -> str:
-        """Log the call that wrote a summary, like the session."""
+        """Log the call that wrote a summary as the session does; return its id."""
         id = f"c{len(self.events)}"
         self.add(
             CompactionStarted(compaction_id=id, trigger="manual", summariser="claude", tokens_before=9),

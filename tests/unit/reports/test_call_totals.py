@@ -74,7 +74,7 @@ def test_reading_a_log_in_two_parts_only_adds(steps: list[tuple[str, Usage, bool
 
 
 def test_the_cache_saves_the_difference_to_plain_input() -> None:
-    """R-356: the cost of the prompts without a cache, minus their actual cost."""
+    """R-356: the saving is the cost of the prompts without a cache, minus their actual cost."""
     log = LogWriter()
     log.begin("q")
     cached = Usage(input_tokens=1_000, cache_read_tokens=9_000, output_tokens=100)
@@ -160,7 +160,10 @@ def test_an_undone_change_saves_nothing(redone: bool, saved: int, undone: int) -
 
 
 def test_shaping_saves_tokens_only_in_its_own_request() -> None:
-    """R-338, R-354, R-356: fragments, schemas, results and the packet; a sent packet saves nothing."""
+    """R-338, R-354, R-356: fragments, schemas, results and an omitted packet count.
+
+    A packet that was sent saves nothing.
+    """
     log = LogWriter()
     log.begin("q")
     log.call(Usage(10_000), shaping={"results": 500, "tools": 100, "packet_omitted": 40, "packet": 30})

@@ -31,14 +31,14 @@ def written(log: LogWriter, *budgets: Budget, page: Page = PAGE) -> str:
 
 
 def test_an_empty_chat_is_reported() -> None:
-    """R-356: empty state line."""
+    """R-356: a line reports the empty state."""
     text = written(LogWriter(), Budget(scope="chat", limit_usd=5, warn_at=0, spent_usd=0))
     assert EMPTY in text
     assert "$0.00 of $5.00" in text
 
 
 def test_the_report_has_every_required_figure() -> None:
-    """R-356: totals, cache, savings, round trips, tool outcomes, summaries, most expensive turn, turns by cost."""
+    """R-356: totals, cache, savings, round trips, tool outcomes, summaries, the costliest turn and turns by cost."""
     text = written(worked_chat())
     for part in (
         "6 provider calls in 3 turns, usage reported for 2 of 3 turns.",
@@ -69,7 +69,7 @@ def test_turns_are_sorted_by_cost_and_unpriced_ones_by_tokens() -> None:
 
 
 def test_an_unknown_price_is_never_zero() -> None:
-    """R-359: "price unknown" once, with the affected models and the remedy; no $ anywhere."""
+    """R-359: "price unknown" appears once, with the affected models and the remedy; there is no $ anywhere."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000, 10, cache_read_tokens=3_000), priced=False)
@@ -84,7 +84,7 @@ def test_an_unknown_price_is_never_zero() -> None:
 
 
 def test_a_short_chat_has_no_line_for_nothing() -> None:
-    """Each figure of the cache once; no row or line of a zero."""
+    """Each cache figure appears once, and no row or line shows a zero."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_320, 60, cache_read_tokens=1_320), priced=False)
@@ -97,7 +97,7 @@ def test_a_short_chat_has_no_line_for_nothing() -> None:
 
 
 def test_the_caches_of_several_models_are_compared() -> None:
-    """One row for each; a single model has the sums above."""
+    """Each model has a row; with a single model, the sums above are enough."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000, 10, cache_read_tokens=3_000))
@@ -127,7 +127,7 @@ def test_a_chat_without_usage_is_reported_by_estimates() -> None:
 
 
 def test_a_partly_priced_chat_has_a_subtotal() -> None:
-    """R-356: priced subtotal plus the number of calls without pricing."""
+    """R-356: the report shows the priced subtotal and the number of calls without a price."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000_000))
@@ -138,7 +138,7 @@ def test_a_partly_priced_chat_has_a_subtotal() -> None:
 
 
 def test_savings_are_listed_together_and_marked_as_estimates() -> None:
-    """R-356, R-359: tokens and money side by side, estimates with `~`."""
+    """R-356, R-359: tokens and money are side by side, and estimates are marked with `~`."""
     lines = written(worked_chat()).splitlines()
     head = next(i for i, line in enumerate(lines) if line.startswith("| saved by"))
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[head : head + 4]]
@@ -168,7 +168,7 @@ def test_the_context_packet_is_counted_sent_and_left_out() -> None:
 
 
 def test_a_pass_that_pruned_nothing_does_not_count() -> None:
-    """R-330, R-356: KodaCode's policy reports its replay every turn; only one that omitted something is a pass."""
+    """R-330, R-356: KodaCode's policy reports its replay every turn; only a replay that omitted something is a pass."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(10_000))
@@ -189,7 +189,7 @@ def test_the_cost_of_context_management_is_not_hidden() -> None:
 
 
 def test_budgets_are_shown_with_uncounted_calls() -> None:
-    """R-356, R-358: session and cross-session lines."""
+    """R-356, R-358: there is a line for the session and one for all chats."""
     text = written(
         worked_chat(),
         Budget(scope="chat", limit_usd=0.1, warn_at=0.8, spent_usd=0.2),
@@ -240,7 +240,7 @@ def test_figures_stay_complete_at_any_width(width: int) -> None:
 
 
 def test_the_ends_of_a_name_are_kept() -> None:
-    """Two models of one family differ at the end."""
+    """Names of two models of one family may differ only at the end."""
     rows = [("anthropic · claude-sonnet-4-20250514", "1.2k", "3.4k"), ("anthropic · claude-opus-4-20250514", "9", "8")]
     lines = table(("model", "read", "saved"), rows, 40, "lrr")
     assert lines[2] == "| anthropic · cl…250514 | 1.2k |  3.4k |"
@@ -253,7 +253,7 @@ def test_the_ends_of_a_name_are_kept() -> None:
      ("漢字漢字漢字漢字", 10, "漢字漢…字"), ("abcdefghijklmnop", 7, "abcdef…")],
 )  # fmt: skip
 def test_a_name_is_shortened_to_a_number_of_cells(text: str, room: int, shown: str) -> None:
-    """Both ends in that many cells; in very few only the beginning."""
+    """Both ends of a name are kept; if there are very few cells, only its beginning."""
     assert squeeze_cells(text, room) == shown
 
 
@@ -288,7 +288,7 @@ def test_amounts_have_their_significant_digits(usd: float, text: str) -> None:
 
 
 def test_calls_of_a_plan_are_neither_free_nor_unknown() -> None:
-    """No amount and no “unavailable” anywhere in the reports; the tokens are counted as usual."""
+    """No report shows an amount or “unavailable”; the tokens are counted as usual."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000, 10), included=True)
@@ -309,7 +309,7 @@ def test_calls_of_a_plan_are_neither_free_nor_unknown() -> None:
 
 
 def test_calls_to_own_servers_cost_no_money() -> None:
-    """Beside a plan each is named; alone it is the headline, and nothing says that a price is missing."""
+    """Own servers and a plan are each named; alone, own servers are the headline, and no price is reported missing."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000, 10), local=True)
@@ -331,7 +331,7 @@ def test_calls_to_own_servers_cost_no_money() -> None:
 
 
 def test_calls_to_own_servers_cost_time() -> None:
-    """By model, beside what a provider bills; the turns show it in place of money."""
+    """The time is shown for each model, beside the provider's charges; in the turns, it takes the place of money."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000, 10, cache_read_tokens=5_000), local=True)
@@ -358,7 +358,7 @@ def test_calls_to_own_servers_cost_time() -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_a_small_window_reads_well_in_every_width(width: int) -> None:
-    """No cut word, no line of a table too wide, and no part that is larger than the whole."""
+    """No word is cut, no table line is too wide, and no part is larger than the whole."""
     log = LogWriter()
     for number in range(4):
         log.begin(f"Question number {number}: what does this function do, and why is it here?")
@@ -380,7 +380,7 @@ def test_a_small_window_reads_well_in_every_width(width: int) -> None:
 
 
 def test_tokens_that_a_server_had_to_read_again_are_shown_with_the_cause() -> None:
-    """Once for each cause, in `/cost` for the chat and in `/trace` for the turn."""
+    """There is one line for each cause, in `/cost` for the chat and in `/trace` for the turn."""
     log = LogWriter()
     log.begin("q")
     for tokens, why in ((3_000, "other_request"), (100, "other_request"), (5_000, ""), (700, "restart")):
@@ -407,7 +407,7 @@ def test_the_longest_turn_of_own_servers_is_first() -> None:
 
 
 def test_a_plan_beside_a_key_is_shown_separately() -> None:
-    """The amount is that of the key; the plan's calls do not make it “and more”."""
+    """The amount is that of the key; the plan's calls do not add “and more” to it."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000_000, 10))

@@ -124,7 +124,7 @@ def test_a_removal_during_the_recording_does_not_shrink_the_system_prompt() -> N
 
 
 def test_after_a_fault_the_text_is_read_again_and_kept() -> None:
-    """One more request, with the call and the result; later edits cause no second fault."""
+    """One more request is counted, with the call and the result; later edits cause no second fault."""
     messages = session(12)
     again = json.dumps({"path": "f0.py", "old_text": "value_0_7 = 7\nvalue_0_8 = 8", "new_text": "x"})
     messages += [

@@ -38,7 +38,7 @@ def section(text: str, title: str) -> str:
 
 
 def test_without_a_number_the_newest_turn_is_shown() -> None:
-    """R-357: default = latest turn."""
+    """R-357: the default is the latest turn."""
     assert written(worked_chat()).startswith("# Turn 3 of 3: And now the docs")
 
 
@@ -85,14 +85,14 @@ def test_every_call_has_its_attempts_time_tokens_price_and_result() -> None:
 
 
 def test_the_mix_names_the_largest_part_of_the_request() -> None:
-    """R-357: request mix prompt/conversation/tool surface, dominant driver, savings mix."""
+    """R-357: the request mix has prompt, conversation and tool surface, with the dominant driver and savings mix."""
     summary = section(written(worked_chat(), 2), "Summary")
     assert "instructions 10 %, conversation 70 %, tool schemas 20 %; driven by the conversation" in summary
     assert "- ~58.0k tokens left out: history 58.0k, prompt 0, tool catalogue 0" in summary
 
 
 def test_parts_omitted_by_shaping_are_in_the_savings_mix() -> None:
-    """R-357: savings mix prompt/history/tool catalogue."""
+    """R-357: the savings mix has prompt, history and tool catalogue."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(10_000), shaping={"results": 500, "tools": 100, "packet_omitted": 40, "prompt": 60})
@@ -101,20 +101,23 @@ def test_parts_omitted_by_shaping_are_in_the_savings_mix() -> None:
 
 
 def test_retries_and_errors_are_distinct_from_results() -> None:
-    """R-357: retry and errors."""
+    """R-357: retries and errors have their own section."""
     assert "- 1.1: rate limited; waited 500 ms" in section(written(worked_chat(), 2), "Retries and errors")
     assert "- 1.1: The endpoint refused the key." in section(written(worked_chat(), 3), "Retries and errors")
 
 
 def test_tools_have_status_time_and_size() -> None:
-    """R-357: tool activity; a bar in a title does not break the table."""
+    """R-357: tool activity is a table; a vertical bar in a title does not break it."""
     tools = section(written(worked_chat(), 1), "Tools")
     assert "| read_file   | ok     | 30 ms |     40 | read_file a.py" in tools
     assert "main ¦ in src" in tools
 
 
 def test_the_history_shows_the_changes_and_the_summary_in_its_own_fold() -> None:
-    """R-357: history-summary compaction with its text; the text's headings do not become the report's."""
+    """R-357: the compaction of the history is shown with its summary.
+
+    The summary's headings do not become the report's.
+    """
     history = section(written(worked_chat(), 2), "Context and history")
     assert "- 5 tool results cleared, 60.0k → 30.0k tokens" in history
     assert "- compacted 12 messages, 34.0k → 6.0k tokens (proactive, by claude-haiku, 4.2 s)" in history
@@ -123,7 +126,7 @@ def test_the_history_shows_the_changes_and_the_summary_in_its_own_fold() -> None
 
 
 def test_named_events_and_failures_of_the_policy_are_listed() -> None:
-    """R-328, R-357: `history | reason | detail | a/b`."""
+    """R-328, R-357: the form is `history | reason | detail | a/b`."""
     log = LogWriter()
     log.begin("q")
     occasion = Occasion(window=900, tokens=950, reason="input_limit_unreachable", detail="too large")
@@ -139,7 +142,7 @@ def test_named_events_and_failures_of_the_policy_are_listed() -> None:
 
 
 def test_turns_left_out_after_the_summary_are_named() -> None:
-    """R-330: each turn is logged once; a later turn names those of the turns before it, too."""
+    """R-330: each turn logs its omitted turns once; a later turn also names those of the turns before it."""
     log = LogWriter()
     pruned = [
         {"prior_turns": 2, "raw_prior_turns": 2, "omitted_prior_turns": 0, "turn_ids": []},
@@ -162,7 +165,7 @@ def test_turns_left_out_after_the_summary_are_named() -> None:
 
 
 def test_the_fields_of_an_event_are_dropped_whole() -> None:
-    """No number is cut, and the least important fields come last."""
+    """No number is cut, and the least important fields are dropped first."""
     log = LogWriter()
     log.begin("q")
     sizes = {f"size_{number}": 1_234_567 for number in range(20)}
@@ -173,7 +176,7 @@ def test_the_fields_of_an_event_are_dropped_whole() -> None:
 
 
 def test_events_between_turns_are_shown_with_the_previous_turn() -> None:
-    """R-357: a `/compact` and a message that could not be sent are not in a turn."""
+    """R-357: a `/compact`, or a message that could not be sent, is not part of any turn."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(100))
@@ -205,7 +208,7 @@ def test_no_entry_of_the_list_is_hidden_in_the_fold_of_a_summary() -> None:
 
 
 def test_a_compiled_prompt_is_shown_layer_by_layer() -> None:
-    """R-329, R-357: prompt assembly, layers and fragments."""
+    """R-329, R-357: prompt assembly is shown with its layers and fragments."""
     log = LogWriter()
     log.begin("q")
     sent = (
@@ -238,7 +241,7 @@ def test_the_providers_omissions_are_reported() -> None:
 
 
 def test_a_call_shows_its_end_or_that_it_is_running() -> None:
-    """R-357: also one for a summary; only the newest one of an unfinished turn can be running."""
+    """R-357: this includes summary requests; only the newest call of an unfinished turn can be running."""
     log = LogWriter()
     log.begin("q")
     log.call(purpose="summary", result="failed", error="too slow")

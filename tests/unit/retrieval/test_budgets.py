@@ -63,7 +63,10 @@ def test_the_longest_matching_prefix_counts(model: str, budget: int) -> None:
     [(0, 4_000), (8_192, 4_000), (32_768, 4_000), (127_999, 4_000), (128_000, 20_000), (200_000, 50_000)],
 )
 def test_a_model_without_a_row_gets_the_budget_of_its_window(window: int, budget: int) -> None:
-    """That of the document's largest row whose window is not larger; an exact row takes precedence."""
+    """The budget is that of the document's largest row with a window no larger.
+
+    A row for the model takes precedence.
+    """
     assert token_budget("my-model", window=window) == budget
     assert token_budget("gpt-4", window=window) == 6_000
     assert token_budget("my-model", {"default": 9_000}, window) == 9_000
@@ -77,7 +80,7 @@ def test_the_users_rows_take_precedence() -> None:
 
 
 def test_the_budget_is_at_most_a_share_of_the_real_window() -> None:
-    """A 4k window, a 1M window, and an unknown one."""
+    """The cases are a 4k window, a 1M window and an unknown one."""
     assert budget_in_window(50_000, 4_000) == 1_000
     assert budget_in_window(50_000, 1_000_000) == 50_000
     assert budget_in_window(4_000, 0) == 4_000

@@ -103,7 +103,7 @@ def test_the_same_words_on_another_subject_are_rejected(question: str) -> None:
 
 @pytest.mark.parametrize(("question", "category"), ABOUT_THE_PROJECT.items())
 def test_a_question_about_the_project_is_recognised(question: str, category: str) -> None:
-    """R-207, R-209, R-210."""
+    """R-207, R-209, R-210: the category is found, too."""
     found = classify_by_words(question)
     assert found.is_codebase_related
     assert category in found.categories
@@ -113,7 +113,7 @@ def test_a_question_about_the_project_is_recognised(question: str, category: str
 
 @pytest.mark.parametrize("question", [*ABOUT_SOMETHING_ELSE, "", "  \n", None, 7, ["how does the database work"]])
 def test_a_question_about_something_else_or_nothing_is_rejected(question: object) -> None:
-    """R-207, R-209: `{false, [], "low"}`."""
+    """R-207, R-209: the result is `{false, [], "low"}`."""
     assert classify_by_words(question) == Classification(is_codebase_related=False, categories=(), confidence="low")
 
 
@@ -131,7 +131,7 @@ def test_a_question_about_something_else_or_nothing_is_rejected(question: object
     ],
 )
 def test_a_keyword_within_three_words_after_a_negation_does_not_count(question: str, is_related: bool) -> None:
-    """R-208: exactly three words, also when the first of them is another negation."""
+    """R-208: the range is exactly three words, even if the first of them is another negation."""
     assert classify_by_words(question).is_codebase_related is is_related
 
 
@@ -147,7 +147,7 @@ def test_a_keyword_within_three_words_after_a_negation_does_not_count(question: 
     ],
 )
 def test_points_determine_the_confidence(question: str, confidence: str) -> None:
-    """R-209: 3 per pattern, 1 per keyword, 2 per strong indicator; from 5 on high, from 3 on medium."""
+    """R-209: 3 points per pattern, 1 per keyword, 2 for a strong indicator; 5 points mean high, 3 medium."""
     assert classify_by_words(question).confidence == confidence
 
 
@@ -189,13 +189,13 @@ def test_the_word_lists_equal_the_documents() -> None:
     ],
 )
 def test_two_words_are_matched_as_one(word: str, keyword: str, is_same: bool) -> None:
-    """R-207, R-211: stems, one in the other, two edits from five letters on."""
+    """R-207, R-211: by their stems, if one contains the other, or up to two edits apart from five letters on."""
     assert is_same_word(word, keyword) is is_same
 
 
 @given(st.text("abcdé", max_size=8), st.text("abcdé", max_size=8))
 def test_edit_distances_equal_levenshteins(one: str, other: str) -> None:
-    """Against the plain recursion."""
+    """The results are compared with those of the plain recursion."""
 
     def distance(a: int, b: int, known: dict[tuple[int, int], int]) -> int:
         if (a, b) not in known:
@@ -232,7 +232,7 @@ def test_any_question_has_a_classification(question: str) -> None:
     "question", ["x" * 1_000_000, "a b " * 250_000, "(" * 1_000_000, "_a" * 500_000, "\0" * 9, "كيف تعمل", "认证"]
 )
 def test_unusual_input_is_classified_too(question: str) -> None:
-    """Of a long text head and tail are read."""
+    """Only the head and tail of a long text are read."""
     assert classify_by_words(question).confidence in ("high", "medium", "low")
 
 
@@ -271,7 +271,7 @@ def test_a_models_reply_is_parsed(reply: str, expected: tuple[bool, tuple[str, .
     ],
 )
 def test_an_invalid_classification_is_ignored(reply: str) -> None:
-    """R-205: the words decide."""
+    """R-205: the classification by words is used instead."""
     assert classification_of_reply(reply) is None
 
 

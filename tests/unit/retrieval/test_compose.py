@@ -1,4 +1,4 @@
-"""R-252: no repeated line, a map in the remaining room, limits of the whole text."""
+"""R-252: no line is repeated, a map fills the remaining room, and the whole text is limited."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ FOUND = st.lists(
 
 @given(FOUND, st.booleans(), st.integers(0, 600))
 def test_every_line_is_unique_and_the_text_fits_its_budget(found: list[Snippet], names: bool, budget: int) -> None:
-    """R-247, R-251: headings, fences and notes are counted; only the introduction is extra."""
+    """R-247, R-251: headings, fences and notes count towards the budget; only the introduction does not."""
     mentioned = [whole_file("a", "".join(f"a {n}\n" for n in range(1, 61)))] if names else []
     composed = compose(NONE, [*found, *mentioned], (), lambda path: definitions(5), budget)
     shown = [(one.path, n) for one in composed.selection.snippets for n in range(one.start, one.end + 1)]
@@ -123,7 +123,7 @@ def test_every_line_is_unique_and_the_text_fits_its_budget(found: list[Snippet],
 
 
 def test_a_users_file_omits_its_snippets() -> None:
-    """R-251: no duplicates, and nothing is reported as missing."""
+    """R-251: there are no duplicates, and nothing is reported as missing."""
     found = [whole_file("a", "one\ntwo\n"), lines("a", 1, 2, 0.9), lines("a", 2, 2, 0.9)]
     chosen = compose(NONE, found, (), no_definitions, 10_000).selection
     assert places(chosen.snippets) == [("a", 1, 2)]
@@ -131,7 +131,7 @@ def test_a_users_file_omits_its_snippets() -> None:
 
 
 def test_a_snippet_too_short_to_be_useful_yields_to_the_map() -> None:
-    """Fewer than three lines and 15 tokens, and not a definition."""
+    """Too short means fewer than three lines and 15 tokens, unless the snippet is a definition."""
     found = [
         Snippet(path="a.py", start=1, end=1, text="class Request:", kind="class", name="Request", score=0.5),
         Snippet(path="a.py", start=12, end=12, text="# one comment", score=0.4),
@@ -164,7 +164,7 @@ SHARED = "def request(self, url, params, headers, cookies, auth, timeout, extens
 
 
 def test_similar_pieces_of_a_file_come_after_different_ones() -> None:
-    """`get`, `options`, `head`, `delete` are similar; pieces of another file may be, too."""
+    """Methods such as `get`, `options`, `head` and `delete` are similar; pieces of another file are not demoted."""
     repeats = [method(10 * n, f"v{n}", 0.8 - n / 100) for n in range(1, 6)]
     other = lines("a.py", 100, 120, 0.7)
     elsewhere = method(1, "v1", 0.75, "b.py")
@@ -179,7 +179,7 @@ def test_similar_pieces_of_a_file_come_after_different_ones() -> None:
 
 
 def test_the_active_file_leaves_three_quarters_of_the_budget() -> None:
-    """R-214: it was not named; if named, it may use all of it."""
+    """R-214: the file is limited unless it was named; a named file may use the whole budget."""
     text = "".join(f"line {n}\n" for n in range(2000))
     active = Snippet(path="a", start=1, end=2000, text=text, score=1.0, is_selected=True, source="active")
     chosen = compose(NONE, [active, lines("b", 1, 20, 0.5)], (), no_definitions, 200).selection
@@ -212,7 +212,7 @@ def definitions(count: int) -> list[Definition]:
 
 @pytest.mark.parametrize("budget", [600, 4000, 50_000])
 def test_memories_are_always_included(budget: int) -> None:
-    """R-240, R-241: more than a quarter of a small budget is shortened to the newest, not left out."""
+    """R-240, R-241: memories over a quarter of a small budget are shortened to the newest, but not omitted."""
     text = render_memories([Memory("", f"fact {n}", "x" * 60, "project") for n in range(200)])
     memory = Snippet(path="", start=0, end=0, text=text, kind="memory", source="memory")
     composed = compose(NONE, [lines("a.py", 1, 4, 0.5)], (memory,), lambda path: [], budget)
@@ -221,7 +221,7 @@ def test_memories_are_always_included(budget: int) -> None:
 
 
 def test_the_map_shows_the_omitted_files() -> None:
-    """Signatures of the best files, with real lines, in the rest of the budget."""
+    """The rest of the budget is used for signatures of the best files, with their actual lines."""
     composed = compose(NONE, [lines("a.py", 10, 15, 0.5)], (), lambda path: definitions(4), 1000)
     [code_map] = composed.beside
     assert code_map.source == "map"
@@ -247,7 +247,7 @@ def test_a_completely_shown_file_is_not_parsed_for_the_map() -> None:
     [(0, 0), (1000, 250), (4000, 1000), (8000, 2000), (14_000, 5000), (20_000, 8000), (50_000, 20_000)],
 )
 def test_the_open_files_share_of_the_budget_grows_with_its_size(budget: int, room: int) -> None:
-    """Measured: bench_active_file. Files named by the user take precedence."""
+    """The shares were measured with bench_active_file; files named by the user take precedence."""
     assert active_room(budget, []) == room
     named = whole_file("a", "x" * 4 * budget)
     assert active_room(budget, [named]) == 0
@@ -276,7 +276,7 @@ def test_methods_are_below_their_class() -> None:
     st.integers(0, 3000),
 )
 def test_the_whole_text_fits(found: list[Snippet], max_tokens: int) -> None:
-    """A 4k window as well as a 1M one: headings, map and all."""
+    """Headings, map and everything else fit, in a 4k window as well as a 1M one."""
     memory = Snippet(path="", start=0, end=0, text="m" * 900, source="memory", kind="memory")
     composed = compose(NONE, found, (memory,), lambda path: definitions(9), 50_000, max_tokens=max_tokens)
     assert not max_tokens or len(composed.text) <= 4 * max_tokens

@@ -55,7 +55,7 @@ def test_an_unparsed_file_yields_its_matching_lines() -> None:
 
 
 def test_terms_are_weighted_from_ten_to_one() -> None:
-    """R-223: decreasing linearly."""
+    """R-223: the weights decrease linearly."""
     assert term_points(["a"]) == {"a": 10}
     assert term_points(["a", "b"]) == {"a": 10, "b": 1}
     assert term_points(["a", "b", "c", "d"]) == {"a": 10, "b": 7, "c": 4, "d": 1}
@@ -84,7 +84,7 @@ def element(kind: str = "function", text: str = "x", **fields: object) -> Elemen
     ],
 )
 def test_an_element_has_points(one: Element, points: float) -> None:
-    """R-223, with the hits in code where the source adds those in the name."""
+    """R-223: hits in the code are added where the source adds those in the name."""
     assert with_points(one, ["a", "b"]).points == points
 
 
@@ -104,13 +104,13 @@ def test_more_elements_mean_stricter_rules(count: int, least: int, most: int) ->
 
 
 def test_many_elements_need_the_term_in_their_name() -> None:
-    """R-224: from 200 on."""
+    """R-224: this applies from 200 elements on."""
     assert best_elements(many(199))
     assert best_elements(many(200)) == []
 
 
 def test_many_elements_exclude_those_inside_others() -> None:
-    """R-224: from 200 on, no children."""
+    """R-224: from 200 elements on, children are excluded."""
     inside = [
         element("method", start=900 + n, end=900 + n, points=30.0, name_hits=frozenset({"a"})) for n in range(200)
     ]
@@ -119,7 +119,7 @@ def test_many_elements_exclude_those_inside_others() -> None:
 
 
 def test_elements_are_sorted_by_type_then_points_without_duplicates() -> None:
-    """R-224: class, function, method, variable."""
+    """R-224: the order is class, function, method, variable."""
     kinds = ["variable", "method", "function", "class"]
     low = [element(kind, name=kind, start=n, points=10.0) for n, kind in enumerate(kinds)]
     high = element("method", name="high", start=9, points=20.0)
@@ -128,6 +128,6 @@ def test_elements_are_sorted_by_type_then_points_without_duplicates() -> None:
 
 
 def test_points_are_converted_to_a_score() -> None:
-    """R-246: 0.1 to 0.9."""
+    """R-246: the scores range from 0.1 to 0.9."""
     scores = [as_snippet(element(points=points)).score for points in (-5.0, 0.0, 30.0, 60.0, 900.0)]
     assert scores == pytest.approx([0.1, 0.1, 0.5, 0.9, 0.9])

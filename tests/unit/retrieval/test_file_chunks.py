@@ -92,7 +92,7 @@ def test_one_endless_line_is_one_chunk() -> None:
     st.lists(st.tuples(st.integers(1, 300), st.integers(0, 150)), max_size=12),
 )
 def test_every_meaningful_line_is_in_exactly_one_chunk(lines: list[str], ranges: list[tuple[int, int]]) -> None:
-    """For definitions that nest, touch, overlap and end beyond the file."""
+    """The definitions may nest, touch, overlap or end beyond the file."""
     definitions = [
         Definition(f"d{row}", "function", start, min(start + length, len(lines)), start, f"def d{row}")
         for row, (start, length) in enumerate(ranges)

@@ -30,7 +30,7 @@ FOLDER = Path(gather_pipeline.__file__).parent / "gather_pipelines"
 
 
 def table(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the document's table with stages changed: word → its keys, None = without it."""
+    """Return the document's table with changed stages: each word maps to its new keys, or to None to omit the stage."""
     stages = [dict(stage) for stage in package_table("retrieval/gather_pipelines/document.toml")["stage"]]
     kept = [
         {**stage, **(changes.get(stage["use"]) or {})} for stage in stages if changes.get(stage["use"], {}) is not None
@@ -48,7 +48,7 @@ def test_each_stage_has_its_requirement_or_a_reason(name: PipelineName) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_differences_from_the_document_are_marked(name: PipelineName) -> None:
-    """Unmarked stages and parameters are the document's; those replaced by our stage are named there."""
+    """Unmarked stages and parameters equal the document's; our stages name the stages that they replace."""
     document = {word_of(stage): stage for stage in load_pipeline(STRICT).stages}
     stages = load_pipeline(name).stages
     for stage in stages:
@@ -63,7 +63,7 @@ def test_differences_from_the_document_are_marked(name: PipelineName) -> None:
 
 
 def test_the_strict_pipeline_excludes_our_additions() -> None:
-    """R-236, R-243, R-248: and the document's pipeline lists its additions to its document."""
+    """R-236, R-243, R-248: the document's pipeline lists its additions to the document."""
     assert load_pipeline(STRICT).deviations() == ()
     said = {one.place: (one.ours, one.document) for one in load_pipeline("document").deviations()}
     assert said == {
@@ -143,7 +143,10 @@ CODE = "LIMIT = 1\n\n\ndef parse(text):\n    return text\n\n\ndef unrelated():\n
 
 
 def test_search_results_become_the_structures_around_them() -> None:
-    """R-243, R-246: at their lines in the file; results without one stay, and so do other gatherers' results."""
+    """R-243, R-246: they have the file's line numbers.
+
+    Results without a structure stay, as do those of other gatherers.
+    """
     place = Snippet(path="a.py", start=11, end=19, text=CODE, score=0.8)
     element = msgspec.structs.replace(place, source="ast")
     plain = msgspec.structs.replace(place, text="nothing here", start=40, end=40)

@@ -108,7 +108,7 @@ def test_wording_of_general_questions_counts_against_them() -> None:
 @pytest.mark.parametrize("question", ["hello", "thanks", "write me a haiku", "how do I reverse a list in Python"])
 @pytest.mark.parametrize("pieces", [50, 5_000])
 def test_small_talk_and_general_questions_are_not_about_the_project(question: str, pieces: int) -> None:
-    """Each word is as common here as in general."""
+    """Each word is as common in this project as in general."""
     words = telling_words(read_for_evidence(question))
     usual = {word: round(pieces * share_at_large(word)) for word in words}
     evidence = Evidence(pieces=pieces, with_word=usual, with_pair={})
@@ -134,7 +134,7 @@ def test_small_talk_is_not_about_code_that_has_its_words(question: str) -> None:
     ],
 )
 def test_other_languages_are_judged_by_the_words_in_the_project(question: str, is_about: bool) -> None:
-    """A German question is not less about a project because its code is in English."""
+    """A German question can be about a project even if its code is in English."""
     words = telling_words(read_for_evidence(question))
     has = {"cookies": 40, "redirects": 60}
     evidence = Evidence(

@@ -1,4 +1,4 @@
-"""The limits of retrieval: each case is exactly at one, so that none can change unnoticed."""
+"""The limits of retrieval: each case is exactly at a limit, so that no limit can change unnoticed."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_short_pieces_are_similar_by_chance(words: int, demoted: bool) -> None:
 
 
 def test_of_a_large_open_file_the_lines_around_the_cursor_are_sent() -> None:
-    """R-214: if no definition contains the cursor."""
+    """R-214: this applies if no definition contains the cursor."""
     whole = whole_file("a.txt", "".join(f"line {number:3}\n" for number in range(1, 201)))
     [around] = active_pieces(whole, (), (), 100, 50)
     assert around.start < 100 < around.end

@@ -33,7 +33,7 @@ def test_an_empty_text_has_no_kind() -> None:
 
 
 def test_a_model_determines_the_kind() -> None:
-    """Fences are removed; a kind it does not name is false."""
+    """Fences are removed; a kind that the reply does not name is false."""
     found = types_of_reply('```json\n{"isDebugging": true, "isFeatureRequest": true, "isImplementation": false}\n```')
     assert found == QuestionTypes(is_debugging=True, is_feature_request=True)
     assert found.name == "Debugging + Feature Request"

@@ -1,4 +1,4 @@
-"""R-219, R-220: the words that are searched."""
+"""R-219, R-220: the search terms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from codecompanion.retrieval.search_terms import model_terms, simple_terms
     ],
 )
 def test_simple_terms_are_extracted(question: str, terms: tuple[str, ...]) -> None:
-    """R-219: lower case, three letters and more, no stop words, no duplicates, at most ten."""
+    """R-219: terms are in lower case, with three or more letters, without stop words and duplicates; at most ten."""
     assert simple_terms(question) == terms
 
 
@@ -48,5 +48,5 @@ def test_simple_terms_are_words(question: str) -> None:
     ],
 )
 def test_a_models_terms_are_parsed(reply: str, terms: tuple[str, ...]) -> None:
-    """R-220: separated by commas, one to three words each."""
+    """R-220: terms are separated by commas and have one to three words each."""
     assert model_terms(reply) == terms

@@ -19,12 +19,12 @@ def snippet(path: str, start: int, score: float, tokens: int) -> Snippet:
 
 @pytest.mark.parametrize(("chars", "tokens"), [(0, 0), (1, 1), (4, 1), (5, 2), (8, 2), (4001, 1001)])
 def test_four_characters_are_a_token(chars: int, tokens: int) -> None:
-    """R-245: rounded up."""
+    """R-245: the result is rounded up."""
     assert chars_to_tokens(chars) == tokens
 
 
 def test_the_best_come_first_and_oversized_ones_are_skipped() -> None:
-    """R-247: greedy, with skipping."""
+    """R-247: the selection is greedy and skips snippets that do not fit."""
     candidates = [
         snippet("a", 1, 0.3, 10),
         snippet("b", 1, 0.8, 60),
@@ -65,7 +65,7 @@ def test_equal_scores_keep_their_order() -> None:
     ],
 )
 def test_the_users_files_share_the_budget(sizes: list[int], budget: int, shares: list[int]) -> None:
-    """R-248: evenly, leftovers to the first."""
+    """R-248: the shares are equal, and the remainder goes to the first file."""
     assert share_evenly(sizes, budget) == shares
 
 
@@ -74,7 +74,7 @@ def lines(count: int) -> str:
 
 
 def test_an_oversized_file_is_truncated_at_the_end_of_a_line() -> None:
-    """R-248: its head with a marker; R-249: that is a truncation, nothing is dropped."""
+    """R-248: its head is kept, with a marker; R-249: this counts as a truncation, not as dropped."""
     found = select_snippets([whole_file("a.py", lines(1000)), snippet("b", 1, 0.9, 200)], 100)
     [cut] = found.snippets[:1]
     assert cut.is_cut
@@ -120,7 +120,7 @@ CANDIDATES = st.lists(
 
 @given(CANDIDATES, st.integers(0, 400))
 def test_the_invariants_of_every_selection_are_kept(candidates: list[Snippet], budget: int) -> None:
-    """R-251: the four invariants; and R-249's truncation is reported correctly."""
+    """R-251: there are four invariants; R-249: truncation is reported correctly."""
     found = select_snippets(candidates, budget)
     places = [(one.path, one.start) for one in found.snippets]
     assert found.total_tokens <= budget
@@ -137,7 +137,7 @@ def test_the_invariants_of_every_selection_are_kept(candidates: list[Snippet], b
 
 
 def test_a_selection_has_a_text() -> None:
-    """R-250: by file, with kind, name and lines, fenced."""
+    """R-250: the text is grouped by file; each snippet has kind, name and lines, and is fenced."""
     found = select_snippets(
         [
             Snippet(path="src/a.py", start=9, end=10, text="def b():\n    pass", kind="function", name="b", score=0.8),
@@ -171,7 +171,7 @@ def test_a_file_name_cannot_start_a_new_line() -> None:
 
 
 def test_the_rest_of_a_truncation_goes_to_the_first() -> None:
-    """R-248: 100 tokens for two files; of the second, which is one long line, nothing fits."""
+    """R-248: of 100 tokens for two files, the second cannot use its share, because it is a single long line."""
     text = "".join(f"line {n:03}\n" for n in range(100))
     first, second = whole_file("a", text), whole_file("b", "x" * 4000)
     chosen = select_snippets([first, second], 100)

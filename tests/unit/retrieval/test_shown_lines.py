@@ -57,7 +57,7 @@ def test_a_deleted_or_oversized_file_is_not_known() -> None:
 
 
 def test_a_mentioned_text_is_read_by_its_fences() -> None:
-    """Of a text without lines, such as diagnostics, nothing is read; the next one is."""
+    """Nothing is read from a text without lines, such as diagnostics; the text after it is."""
     content = "`#{x}`: diagnostics of `a.py`:\n```\n1: oh\n```\n`a.py`, lines 3-4:\n````py\nc\n```\n````"
     shows = (ShownLines(), ShownLines("a.py", 3))
     message = Message(id="m", role="user", tag=EDITOR_TAG, content=content, mentioned=Mentioned("#{x}", shows=shows))

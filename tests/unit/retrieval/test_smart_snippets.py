@@ -33,7 +33,7 @@ from codecompanion.retrieval.smart_snippets import extract_smart_snippets, find_
     ],
 )
 def test_an_element_is_found(line: str, kind: str, name: str) -> None:
-    """R-243: seven patterns, methods too."""
+    """R-243: there are seven patterns, which include methods."""
     assert find_elements([line]) == [(1, kind, name)]
 
 
@@ -50,7 +50,7 @@ def numbered(count: int, text: str = "word") -> list[str]:
 
 
 def test_a_snippet_extends_over_30_lines() -> None:
-    """R-243: from its first line to 30 lines after it."""
+    """R-243: it ends 30 lines after its first line."""
     text = "\n".join(["# head", "def parse():", *numbered(100)])
     [found] = extract_smart_snippets("a.py", text, ["parse"])
     assert (found.start, found.end, found.kind, found.name) == (2, 32, "function", "parse")
@@ -66,7 +66,7 @@ def test_a_snippet_ends_before_the_next_element_and_at_the_end_of_the_file() -> 
 
 
 def test_the_first_block_is_used_if_only_a_word_occurs() -> None:
-    """R-243: the first 50 lines, 0.3."""
+    """R-243: the block is the first 50 lines, with a score of 0.3."""
     text = "\n".join([*numbered(80, "a b c d"), "parse"])
     [found] = extract_smart_snippets("a.txt", text, ["parse"])
     assert (found.start, found.end, found.kind, found.name, found.score) == (1, 50, "block", "", 0.3)
@@ -123,7 +123,7 @@ def test_a_score_stays_within_its_bounds(text: str, keywords: list[str]) -> None
 
 
 def test_a_file_chosen_by_the_user_is_one_snippet() -> None:
-    """R-248, with the number of lines shown by editors."""
+    """R-248: lines are counted as in editors."""
     found = whole_file("a.py", "one\ntwo\n")
     assert (found.start, found.end, found.score, found.is_selected, found.text) == (1, 2, 1.0, True, "one\ntwo\n")
     assert whole_file("a.py", "").end == 1
@@ -149,7 +149,7 @@ def test_snippets_name_their_own_lines(text: str, keywords: list[str]) -> None:
 
 
 def test_blank_lines_before_the_next_element_belong_to_the_snippet() -> None:
-    """R-243: to the next element's start, and to the end of the file; nothing is trimmed."""
+    """R-243: the snippet extends to the start of the next element, or to the end of the file; nothing is trimmed."""
     text = "def go():\n    return 1\n\n\ndef stop():\n    return go\n\n"
     found = extract_smart_snippets("a.py", text, ["go", "stop"])
     assert [(one.start, one.end, one.text) for one in found] == [
@@ -159,7 +159,10 @@ def test_blank_lines_before_the_next_element_belong_to_the_snippet() -> None:
 
 
 def test_a_class_followed_by_its_first_method_is_one_line() -> None:
-    """R-243: the next element ends it, and a method is one; `select` keeps it, only a chat drops such fillers."""
+    """R-243: the method is the next element and ends the class.
+
+    `select` keeps the line, only a chat drops such fillers.
+    """
     found = extract_smart_snippets("a.py", "class Box:\n    def box(self):\n        return 1\n", ["box"])
     assert [(one.kind, one.name, one.start, one.end) for one in found] == [
         ("class", "Box", 1, 1),

@@ -114,7 +114,7 @@ def test_of_a_changed_named_file_the_change_is_sent_with_its_context() -> None:
 
 
 def test_parts_of_a_named_file_already_in_view_are_not_sent_again() -> None:
-    """Except a few characters: a heading takes more."""
+    """Parts of a few characters are sent again, because a heading takes more."""
     whole = whole_file("a", "".join(f"a {n}\n" for n in range(1, 201)))
     above = shown(lines("a", 20, 60, 0.8), lines("a", 80, 82, 0.8), lines("a", 100, 160, 0.8))
     new, seen = split_seen(whole, above)
@@ -123,7 +123,7 @@ def test_parts_of_a_named_file_already_in_view_are_not_sent_again() -> None:
 
 
 def test_a_truncated_file_continues_after_the_lines_in_view_and_a_pin_in_it_is_not_sent_twice() -> None:
-    """R-213: `@core.py` again, with one pin in view and one in the lines sent now."""
+    """R-213: `@core.py` is sent a second time, with one pin in view and another in the lines that are sent now."""
     whole = whole_file("a", "".join(f"line {n} of a file\n" for n in range(1, 401)))
     numbered = whole.text.split("\n")
     pins = [pin_of(numbered, 150, 160), pin_of(numbered, 210, 215)]
@@ -153,7 +153,7 @@ TURN = st.tuples(
 
 @given(st.lists(TURN, min_size=2, max_size=5))
 def test_in_a_chat_no_unchanged_line_is_sent_twice_and_nothing_promised_is_missing(turns: list) -> None:  # type: ignore[type-arg]
-    """A named file, its pins and pieces in one chat, at any budget, with edits in between."""
+    """The chat has a named file, its pins and its pieces, at any budget, with edits between the questions."""
     now, messages = [f"{n} a line of this file" for n in range(1, 121)], list[Message]()
     for number, (is_named, pieces, changed, budget) in enumerate(turns):
         for line in changed:
@@ -202,7 +202,7 @@ def test_a_repeated_question_does_not_get_worse_code_each_time() -> None:
 
 
 def test_a_new_question_beside_a_file_in_view_gets_the_same_as_with_the_file() -> None:
-    """R-217: half of the budget at least."""
+    """R-217: it gets at least half of the budget."""
     whole = whole_file("a", "".join(f"line {n} of a file\n" for n in range(1, 201)))
     above = seen_in([sent(compose(NONE, [whole], (), no_definitions, 4000))])
     found = [whole, lines("best", 1, 5, 0.9), *(lines(f"poor{n}", 1, 30, 0.14) for n in range(40))]
@@ -211,7 +211,7 @@ def test_a_new_question_beside_a_file_in_view_gets_the_same_as_with_the_file() -
 
 
 def test_memories_and_map_are_not_repeated() -> None:
-    """R-240, R-241: the same text once."""
+    """R-240, R-241: the same text is sent once."""
     memory = Snippet(path="", start=0, end=0, text="prefer tests", source="memory", kind="memory")
     one, other = lines("a.py", 10, 15, 0.5), lines("a.py", 20, 25, 0.5)
 
@@ -244,7 +244,7 @@ STARTS = ("x ", "```", "", "### File: a.py ", "#### lines 1-2 ")
 
 
 def file_lines(path: str, start: int, end: int, score: float, kind: str, name: str) -> Snippet:
-    """Return the lines of a file in a form that does not depend on their piece."""
+    """Return the lines of a file; their text does not depend on the piece that they belong to."""
     text = "\n".join("" if n % 4 == 0 else f"{STARTS[n * len(path) % 5]}{n}" for n in range(start, end + 1))
     return Snippet(path=path, start=start, end=end, text=text, score=score, kind=kind, name=name)
 
@@ -265,7 +265,10 @@ FOUND = st.lists(
 
 @given(FOUND, st.booleans(), st.integers(0, 900))
 def test_the_text_read_from_a_message_equals_the_sent_one(found: list[Snippet], names: bool, budget: int) -> None:
-    """For any fences, headings and paths in the code, also in a truncated file; and it still fits."""
+    """This is true for any fences, headings and paths in the code, and for truncated files.
+
+    The text still fits its budget.
+    """
     named = [whole_file("n.py", "".join(f"n {n} ```\n" for n in range(1, 61)))] if names else []
     composed = compose(NONE, [*found, *named], (), lambda path: definitions(3), budget)
     if not composed.text:

@@ -26,7 +26,7 @@ _CLAUDE = ("CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md")
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The workspace `project`, next to the user's home and a folder of others."""
+    """Return the workspace `project`, next to the user's home and another folder."""
     for name in ("project", "home/.claude", "home/.ssh", "elsewhere"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -149,7 +149,7 @@ def test_a_project_cannot_link_its_rules_to_the_users_other_files(root: Path, ta
     ("target", "is_read"), [(".env", False), ("config/key.pem", False), (".cursorrules", True), ("docs/rules.md", True)]
 )
 def test_a_link_within_the_workspace_may_only_lead_to_rules(root: Path, target: str, is_read: bool) -> None:
-    """`AGENTS.md -> .env`: the user's private files in a cloned project must not be sent."""
+    """With `AGENTS.md -> .env`, a cloned project could otherwise send the user's private files."""
     _write(root, **{target: "TEXT=1"})
     (root / "AGENTS.md").symlink_to(target)
     loaded = load_group(_group("AGENTS.md"), root)
@@ -191,7 +191,7 @@ def test_an_unreadable_file_is_named_and_the_others_still_load(root: Path) -> No
 
 
 def test_a_file_without_permission_is_a_problem(root: Path) -> None:
-    """As root everything can be read, so the open itself is refused."""
+    """Because root can read everything, the test makes the open itself fail."""
     _write(root, **{"a.md": "a", "b.md": "b"})
     opened = os.open
 

@@ -1,4 +1,4 @@
-"""Which `@path` of a rule file is an include."""
+"""The `@path` mentions in a rule file that count as includes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ JUDGING = frozenset(
 
 @pytest.fixture(autouse=True)
 def short_texts_stand_for_summaries(request, monkeypatch):
-    """Accept a text such as "SUMMARY" unchecked, as a caller's summary on the command line."""
+    """Accept a text such as "SUMMARY" unchecked, like a summary supplied on the command line."""
     if Path(request.path).stem in JUDGING:
         return
 

@@ -165,7 +165,7 @@ T = TypeVar("T")
 
 
 async def _given(script: list[T | Exception | RetryScheduled], on_wait: OnWait | None) -> T:
-    """Return the next answer; looks at a server that is not ready come before it."""
+    """Return the next answer, after reporting each wait for a server that is not ready."""
     while isinstance(answer := script.pop(0), RetryScheduled):
         if on_wait is not None:
             on_wait(answer)

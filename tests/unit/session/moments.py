@@ -70,7 +70,7 @@ class Story:
     keeps: bool = False
     """Whether checkpoints are written beside the database."""
     is_over: bool = False
-    """From here on the model has but one thing to say."""
+    """Whether the model answers only "THE END" from now on."""
 
     def adapter(self) -> ScriptedAdapter:
         """Return the model of the story; after its last reply it answers "the end"."""
@@ -188,7 +188,7 @@ class Stage:
         self.bench = Bench(root, self.story.adapter(), settings=story.settings)
         self.writes: list[tuple[EventPayload, ...]] = []
         self.full_from = -1
-        """From the write with this number on the disk is full; -1 = never."""
+        """The number of the write from which on the disk is full; -1 = never."""
         if story.keeps:
             state = root / "state"
             memories = MemoryFiles(root / "memories", state)
@@ -242,7 +242,7 @@ class Stage:
             self._check_files()
 
     def _check_files(self) -> None:
-        """Every file is complete, and messages removed by a compaction were on disk first (R-472)."""
+        """Assert that every file is complete, and that messages removed by a compaction were on disk first (R-472)."""
         keeping = self.bench.services.keeping
         assert keeping is not None
         stored = keeping.checkpoints.payloads_of("chat-1")
@@ -266,7 +266,7 @@ class Stage:
         assert not running, "a start without an end"
 
     def _check_words(self) -> None:
-        """No typed text is lost: it is in the log, or was returned as a draft."""
+        """Assert that no typed text is lost: it is in the log, or was returned as a draft."""
         if self.story.act in (compacts, goes_on):
             return
         logged = [m for m in _messages(self.bench.store) if m.text.endswith("the question")]

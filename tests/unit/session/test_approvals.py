@@ -177,7 +177,7 @@ async def test_a_link_redirected_to_a_guarded_file_explains_the_second_question(
 
 
 async def test_standing_approvals_are_listed_stored_and_revoked(tmp_path):
-    """Only in this chat and workspace; a command prefix is one grant."""
+    """They apply only in this chat and workspace; a command prefix is one grant."""
     (tmp_path / "sub").mkdir()
     made = [
         _call(1, "run_command", command="pwd"),

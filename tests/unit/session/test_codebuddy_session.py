@@ -50,7 +50,7 @@ def is_summary_request(request: ChatRequest) -> bool:
 
 
 async def test_the_status_is_sent_while_there_is_a_warning(tmp_path: Path) -> None:
-    """R-144, R-110: not below 80 %, `warning` from there, `critical` with the tier that answered it; logged, too."""
+    """R-144, R-110: none below 80 %, `warning` from there, `critical` with the tier that answered it; logged, too."""
     bench = bench_with(tmp_path, ScriptedAdapter("first", answers), 12_000)
     session = await bench.open()
     await talk(bench, session, 16)
@@ -115,7 +115,7 @@ async def test_a_summary_that_fills_the_window_is_reported(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("window", "said"), [(4_000, 1), (30_000, 0)])
 async def test_a_window_without_room_for_a_reply_is_reported_once(tmp_path: Path, window: int, said: int) -> None:
-    """R-109: with the budget of the source, once per model, over any number of messages."""
+    """R-109: the report refers to the budget of the source, and appears once per model, over any number of messages."""
     target = {"at": 1.0, "measure": "messages", "basis": "budget"}
     adapter = ScriptedAdapter("first", lambda request: says("ok"))
     bench = bench_with(tmp_path, adapter, window, context_management={"compaction": {"target": target}})

@@ -43,7 +43,7 @@ async def test_a_stop_right_after_a_submit_leaves_a_usable_chat(tmp_path, stop):
 
 @pytest.mark.parametrize("ticks", range(12))
 async def test_a_message_is_either_sent_or_returned(tmp_path, ticks):
-    """Lessons 16, 36: for a stop at any point, never both, never neither."""
+    """Lessons 16, 36: for a stop at any point, exactly one of the two happens."""
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("hello")))
     session = await bench.open()
     session.submit(submit("hi"))

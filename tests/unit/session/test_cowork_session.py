@@ -47,7 +47,7 @@ def summaries(session) -> list[tuple[int, Message]]:
 
 
 async def test_a_long_chat_is_handed_off_repeatedly(tmp_path):
-    """R-421, R-424, R-443, R-445: one pinned summary after the first message, each reads the one before."""
+    """R-421, R-424, R-443, R-445: one pinned summary follows the first message; each summary reads the one before."""
     adapter = ScriptedAdapter("s", Scripted())
     bench = Bench(tmp_path, adapter, window=WINDOW, settings={"policy": "cowork"})
     session = await bench.open()
@@ -79,7 +79,7 @@ async def test_the_summary_prompt_names_the_task(tmp_path):
 
 
 async def test_the_users_words_survive_every_handoff(tmp_path):
-    """R-431: quoted or counted, and carried over from summary to summary."""
+    """R-431: they are quoted or counted, and carried over from summary to summary."""
     bench = bench_of(tmp_path, Scripted())
     session = await bench.open()
     await talk(bench, session, 30)
@@ -91,7 +91,7 @@ async def test_the_users_words_survive_every_handoff(tmp_path):
 
 
 async def test_a_summary_is_reported_under_the_documents_name(tmp_path):
-    """R-453, R-455: summary, messages, tokens, proactive; the figures include the summary."""
+    """R-453, R-455: the event has summary, messages, tokens and `proactive`; the figures include the summary."""
     bench = bench_of(tmp_path, Scripted())
     session = await bench.open()
     await talk(bench, session, 12)
@@ -104,7 +104,7 @@ async def test_a_summary_is_reported_under_the_documents_name(tmp_path):
 
 
 async def test_a_failing_summariser_leaves_raw_text_and_the_chat_continues(tmp_path):
-    """R-434: no error, no unreported loss."""
+    """R-434: there is no error and no unreported loss."""
     bench = bench_of(tmp_path, Scripted(summaries=False), window=6_000)
     session = await bench.open()
     await talk(bench, session, 20)
@@ -127,7 +127,7 @@ async def test_a_handoff_can_be_undone(tmp_path):
 
 @pytest.mark.parametrize(("refusals", "names"), [(1, ["started", "completed"]), (2, ["started", "completed"] * 2)])
 async def test_a_refused_request_is_shrunk_a_lot_and_sent_again(tmp_path, refusals, names):
-    """R-451: down to 35 %, at most twice, reported each time."""
+    """R-451: it is shrunk to 35 %, at most twice, and each time this is reported."""
     bench = bench_of(tmp_path, Scripted(refuse=refusals), window=20_000)
     session = await bench.open()
     await talk(bench, session, 30)
@@ -153,7 +153,7 @@ async def test_the_third_refusal_ends_the_turn_with_a_reason(tmp_path):
 
 
 async def test_a_chat_without_tools_is_a_summary_and_its_newest_messages(tmp_path):
-    """R-457, R-460: chosen because the policy is cowork and there are no tools."""
+    """R-457, R-460: `cowork_chat` is chosen because the policy is cowork and there are no tools."""
     adapter = ScriptedAdapter("s", Scripted())
     settings = {"policy": "cowork", "context_management": {"chat": {"min_tokens": 0}}}
     bench = Bench(tmp_path, adapter, settings=settings, tools={"enabled": False})
@@ -170,7 +170,7 @@ async def test_a_chat_without_tools_is_a_summary_and_its_newest_messages(tmp_pat
 
 
 async def test_the_meter_shows_the_threshold_of_the_next_handoff(tmp_path):
-    """R-401: 90 %; a stage that checks every request has no mark."""
+    """R-401: the threshold is 90 %; a stage that checks every request has no mark."""
     bench = bench_of(tmp_path, Scripted(), window=100_000)
     session = await bench.open()
     session.show_meter()

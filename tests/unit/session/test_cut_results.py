@@ -13,7 +13,7 @@ from tests.unit.session.test_native_compaction import talk
 
 
 async def test_a_truncated_result_is_marked_everywhere(tmp_path):
-    """The row said "cleared" about one of which a fifth was sent; after the next change it had no mark."""
+    """A row used to say "cleared" about a result of which a fifth was sent, and lost its mark after the next change."""
     whole = "".join(f"line {number} of the file\n" for number in range(1_500))
     (tmp_path / "a.txt").write_text(whole)
     read = calls(("c1", "read_file", json.dumps({"path": "a.txt"})))

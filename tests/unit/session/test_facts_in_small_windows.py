@@ -86,7 +86,7 @@ async def play(tmp_path: Path, name: str, window: int, **tools: object) -> tuple
 @pytest.mark.parametrize("window", [2_048, 4_096])
 @pytest.mark.parametrize("name", policy_names())
 async def test_all_short_facts_are_in_the_last_request(tmp_path: Path, name: str, window: int) -> None:
-    """13 of 24 survived at 2,048. Without the tool `recall` no key is named: it would be useless."""
+    """13 of 24 used to survive at 2,048 tokens. Without the tool `recall`, no key is named: it would be useless."""
     bench, last = await play(tmp_path, name, window)
     sent = "\n".join(message.text for message in last.messages)
     assert bench.of(Compacted)
@@ -97,7 +97,7 @@ async def test_all_short_facts_are_in_the_last_request(tmp_path: Path, name: str
 
 @pytest.mark.parametrize("name", ["adaptive", "codecompanion", "cowork", "cowork_chat"])
 async def test_no_model_is_asked_if_that_costs_more_than_it_saves(tmp_path: Path, name: str) -> None:
-    """`cowork` asked twice at 2,048 to free 8 %; nothing is reported, since nothing failed."""
+    """At 2,048 tokens, `cowork` used to ask twice to free 8 %; nothing is reported, since nothing failed."""
     bench, _ = await play(tmp_path, name, 2_048)
     assert [request for request in bench.adapter.requests if request.purpose == "summary"] == []
     assert {event.summariser for event in bench.of(Compacted)} == {"no model"}
@@ -105,7 +105,7 @@ async def test_no_model_is_asked_if_that_costs_more_than_it_saves(tmp_path: Path
 
 
 async def test_a_model_that_writes_no_summary_is_asked_once(tmp_path: Path) -> None:
-    """SmolLM2-135M: each second answer was as useless as the first, and the user had to wait for it."""
+    """With SmolLM2-135M, each second answer was as useless as the first, and the user had to wait for it."""
 
     def answer(request: ChatRequest) -> Reply:
         return says("Sure! I am happy to help you." if request.purpose == "summary" else ANSWER)

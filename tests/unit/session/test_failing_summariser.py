@@ -38,7 +38,7 @@ def asked(adapter) -> int:
 @pytest.mark.parametrize(("summary", "most"), [((NetworkFailed("The provider is down."),), 1), (says("ok"), 2)])
 @pytest.mark.parametrize("policy", policy_names())
 async def test_a_compaction_asks_once_or_once_more_with_the_reason(tmp_path, policy, summary, most):
-    """R-526: for any parts, paths and second tries of a policy; 7 messages in a window of 8,000 tokens.
+    """R-526: this applies to all parts, paths and retries of a policy, with 7 messages in a window of 8,000 tokens.
 
     CodeBuddy's tier 3 asks again when tier 2 got no summary (R-115, R-120).
     """
@@ -62,7 +62,7 @@ async def test_a_compaction_asks_once_or_once_more_with_the_reason(tmp_path, pol
 
 @pytest.mark.parametrize("policy", ["codecompanion", "cowork"])
 async def test_the_pause_applies_to_refused_requests_and_a_manual_compaction_asks(tmp_path, policy):
-    """R-532, R-535: after the sentence no summariser is asked, however a chat is shortened; the user may ask."""
+    """R-532, R-535: once the pause is reported, no summariser is asked for any reason except the user's request."""
     refuses: list[bool] = []
 
     def reply(request):

@@ -16,7 +16,7 @@ from codecompanion.wire.events import Compacted, ContextEdited, Meter, ReplyFini
 from tests.unit.session.fakes import ALL_TOOLS, Bench, Reply, ScriptedAdapter, calls, says, submit
 
 CLAUDE = 1.3
-"""Tokens for an estimated one, at a provider that counts finer than the estimate."""
+"""Actual tokens per estimated token, for a provider whose tokenizer is finer than the estimate."""
 ANSWER, SUMMARY = "That is what the file says. " * 120, "A short summary of it all."
 
 
@@ -89,7 +89,7 @@ def searcher() -> Callable[[ChatRequest], Reply]:
 
 @pytest.mark.sweep
 async def test_a_counted_shaped_request_is_not_an_estimate(tmp_path: Path) -> None:
-    """R-303: seen at 8k under kodacode: a permanent `ctx~` once tool schemas were sent in their short form."""
+    """R-303: at 8k under kodacode, the meter used to stay at `ctx~` once tool schemas were sent in their short form."""
     (tmp_path / "a.txt").write_text("\n".join(f"line {number} of the file" for number in range(60)))
     adapter = ScriptedAdapter("s", searcher())
     bench = Bench(tmp_path, adapter, window=9_000, settings={"policy": "kodacode"}, tools=ALL_TOOLS)

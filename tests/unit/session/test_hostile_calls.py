@@ -46,7 +46,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_call_is_an_error_and_the_chat_continues(tmp_path, name):
-    """Answered, stored, sent again, resumed: by every wire format."""
+    """The call is answered, stored, sent again and resumed, in every wire format."""
     (tmp_path / "a.txt").write_text("text")
     hostile = HOSTILE[name]
     adapter = ScriptedAdapter("s", [calls(hostile), says("sorry"), says("fine"), says("still fine")])
@@ -71,7 +71,7 @@ async def test_a_hostile_call_is_an_error_and_the_chat_continues(tmp_path, name)
 
 
 def check_sent(messages: tuple[Message, ...]) -> None:
-    """Every wire format renders a body that any JSON parser accepts, with acceptable calls."""
+    """Assert that every wire format renders a body that any JSON parser accepts, with acceptable calls."""
     for message in messages:
         for call in message.tool_calls:
             assert len(call.id) <= MAX_ID_LENGTH

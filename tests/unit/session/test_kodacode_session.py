@@ -51,7 +51,7 @@ def named(bench, name):
 
 
 def assert_paired(bench):
-    """Every compaction, even one that could not begin, has one start followed by one end, logged and reported."""
+    """Assert that every compaction, even one that could not begin, has one start and one end, logged and reported."""
     ends = ("session_history_continuation_updated", "context_compaction_failed")
     for events in (logged(bench), bench.of(Told)):
         about = [(e.compaction_id, e.name) for e in events if e.name in ("context_compaction_started", *ends)]
@@ -77,7 +77,7 @@ def written(request):
 
 
 async def searching(tmp_path, steps=3, **settings):
-    """A turn that searches `steps` times; every result is large."""
+    """Run a turn that searches `steps` times with large results; return the bench, the session and the adapter."""
     (tmp_path / "a.txt").write_text("needle in a haystack of words\n" * 60)
     script = [calls((f"call-{i}", "grep_search", grep(i))) for i in range(steps)] + [says("found it")]
     adapter = ScriptedAdapter("s", script)
@@ -227,7 +227,7 @@ async def test_the_provider_counts_at_most_once_per_request_and_only_near_the_ta
 
 
 async def test_an_unfinished_compaction_gets_its_end_on_load(tmp_path):
-    """R-327, R-332: after a crash, exactly one end, reason interrupted; the user sees it."""
+    """R-327, R-332: after a crash there is exactly one end, with the reason `interrupted`; the user sees it."""
     bench, session, adapter = await compacting(tmp_path, turns=2)
     began = history.CompactionStarted(
         compaction_id="lost",
@@ -264,7 +264,7 @@ async def test_a_utility_model_may_improve_the_summary_or_fail(tmp_path):
 
 
 async def test_a_manual_compaction_rebuilds_the_summary_from_the_whole_log(tmp_path):
-    """R-326: from turn 1, two turns stay raw; with nothing to do it reports that and logs no event."""
+    """R-326: all turns but the last two are summarised; with nothing to do, that is reported and no event is logged."""
     adapter = talker()
     bench = Bench(tmp_path, adapter, settings=KODACODE)
     session = await bench.open()
@@ -298,7 +298,7 @@ async def test_an_undone_summary_is_not_carried_over(tmp_path):
 
 
 async def test_a_long_first_turn_causes_no_plan_and_no_error(tmp_path):
-    """R-310, R-332, R-334: nothing finished, nothing planned; the pressure is logged once, the request is sent."""
+    """R-310, R-332, R-334: no turn is finished or planned; the pressure is logged once, and the request is sent."""
     (tmp_path / "a.txt").write_text("words and words\n" * 190)
     script = [calls((f"c{i}", "read_file", '{"path": "a.txt"}')) for i in range(4)] + [says("done")]
     bench = Bench(
@@ -316,7 +316,7 @@ async def test_a_long_first_turn_causes_no_plan_and_no_error(tmp_path):
 
 
 async def test_a_request_that_cannot_fit_is_not_sent(tmp_path):
-    """R-311, R-332, R-335: one clear sentence, one event, and the next message works."""
+    """R-311, R-332, R-335: there is one clear sentence and one event, and the next message works."""
     adapter = talker(20)
     bench = Bench(tmp_path, adapter, window=4_000, settings=KODACODE, tools=ALL_TOOLS)
     session = await bench.open()
@@ -338,7 +338,7 @@ async def test_a_request_that_cannot_fit_is_not_sent(tmp_path):
 
 
 async def test_a_providers_refusal_has_the_same_reason(tmp_path):
-    """R-332, R-335: "too long" from the provider, if nothing more can be done."""
+    """R-332, R-335: the provider refuses the request as too long, and nothing more can be removed."""
     adapter = ScriptedAdapter("s", lambda request: (ContextOverflow("prompt is too long"),))
     bench = Bench(tmp_path, adapter, settings=KODACODE)
     session = await bench.open()
@@ -391,7 +391,7 @@ def said(bench):
 
 @pytest.mark.parametrize("refused", [history.CompactionStarted, ViewChanged])
 async def test_a_summary_that_cannot_be_stored_is_reported_in_the_documents_words(tmp_path, monkeypatch, refused):
-    """R-321, R-327: the runtime could not finish; no new summary, the history is as it was."""
+    """R-321, R-327: the runtime could not finish; there is no new summary, and the history is unchanged."""
     bench, session, _ = await compacting(tmp_path, turns=3)
     assert bench.of(Compacted) == []
     before, write = session.log.view.messages, session.log.write
@@ -410,7 +410,7 @@ async def test_a_summary_that_cannot_be_stored_is_reported_in_the_documents_word
 
 
 async def test_a_request_too_large_after_its_compaction_is_reported_in_the_documents_words(tmp_path):
-    """R-327, R-335: with the event; the next sentence names the largest part and a remedy."""
+    """R-327, R-335: the event is logged; the next sentence names the largest part and a remedy."""
     bench = Bench(tmp_path, talker(20), window=4_000, settings=KODACODE, tools=ALL_TOOLS)
     session = await bench.open()
     session.submit(submit("word " * 6_000))
@@ -443,7 +443,7 @@ async def test_a_providers_refusal_is_reported_the_same_way_and_mere_pressure_is
 
 
 async def test_the_assembled_request_is_logged_once_per_turn(tmp_path):
-    """R-328, R-329: layers and fragments in bytes."""
+    """R-328, R-329: the event has the layers and fragments in bytes."""
     bench, _, adapter = await searching(tmp_path)
     (event,) = named(bench, "prompt_compiled")
     fields = event.fields
@@ -457,7 +457,7 @@ async def test_the_assembled_request_is_logged_once_per_turn(tmp_path):
 
 
 async def test_the_chart_shows_the_configured_trigger(tmp_path):
-    """R-307, R-356: requests are logged with the limits of the measured size, the history before shaping."""
+    """R-307, R-356: requests are logged with the limits that apply to the measured size, the history before shaping."""
     bench, session, _ = await searching(tmp_path)
     assert session.control.shaper.current().raw.tokens > session.control.shaper.current().measure.tokens
     limits = logged(bench, RequestSent)[-1].limits
@@ -465,7 +465,7 @@ async def test_the_chart_shows_the_configured_trigger(tmp_path):
 
 
 async def test_omitted_turns_are_logged(tmp_path):
-    """R-328, R-330: relative to the whole log, each turn named once; all figures ≥ 0."""
+    """R-328, R-330: they are relative to the whole log, each turn is named once, and no figure is negative."""
     bench, _, _ = await compacting(tmp_path)
     pruned = [event.fields for event in named(bench, "context_pruned")]
     last, ids = pruned[-1], [turn for fields in pruned for turn in fields["turn_ids"]]
@@ -478,7 +478,7 @@ async def test_omitted_turns_are_logged(tmp_path):
 
 
 async def compacted_within_a_turn(tmp_path, *steps, window=6_000):
-    """Two finished turns, then one with `steps` replies; the compaction runs between two of its requests."""
+    """Run two turns, then one with the replies `steps`, which is compacted between two of its requests."""
     (tmp_path / "a.txt").write_text("words and words\n" * 190)
     adapter = ScriptedAdapter("s", [says("word " * 800), says("word " * 800), *steps, says("done")])
     bench = Bench(tmp_path, adapter, window=window, settings=KODACODE, tools=ALL_TOOLS)
@@ -494,7 +494,7 @@ async def compacted_within_a_turn(tmp_path, *steps, window=6_000):
 
 
 def events_behind(bench, request):
-    """Return the R-328 events logged after that many requests of the last turn."""
+    """Return the R-328 events logged after the n-th request of the last turn, `request`, and before the next one."""
     payloads = [e.payload for e in bench.store.load_events("chat-1")]
     sent = [place for place, payload in enumerate(payloads) if isinstance(payload, RequestSent)][2:]
     later = payloads[sent[request - 1] : sent[request]]
@@ -503,7 +503,7 @@ def events_behind(bench, request):
 
 
 async def test_a_compaction_between_two_tool_rounds_logs_the_resulting_request(tmp_path):
-    """R-328: turns dropped after the summary are reported when it happens, not a turn later."""
+    """R-328: turns dropped after the summary are reported at once, not a turn later."""
     reads = [calls((f"c{i}", "read_file", '{"path": "a.txt"}')) for i in range(2)]
     bench, adapter = await compacted_within_a_turn(tmp_path, *reads)
     sizes = [len(events_behind(bench, n)) for n in range(1, len(adapter.requests) - 2)]
@@ -598,7 +598,7 @@ async def with_packet(tmp_path, *texts, sections=("repo", "git"), window=100_000
 
 
 async def test_the_packet_is_sent_with_the_first_turn_and_is_not_stored(tmp_path):
-    """R-350…R-353: before the user's words; in later requests it stays in place; nothing is repeated."""
+    """R-350…R-353: it comes before the user's words and stays in place in later requests; nothing is repeated."""
     script = [calls(("c1", "read_file", '{"path": "a.txt"}')), says("ok"), says("again"), says("asked")]
     bench, _, adapter = await with_packet(tmp_path, "hello", "and now?", "what is the git status?", replies=script)
     first, continuation, second, third = adapter.requests

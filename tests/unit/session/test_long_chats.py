@@ -15,7 +15,7 @@ from tests.unit.session.test_native_compaction import talk
 
 @pytest.mark.parametrize("reports", [True, False])
 async def test_a_request_processes_only_new_messages(tmp_path, monkeypatch, reports):
-    """Also at an endpoint that reports no usage."""
+    """This also applies to an endpoint that reports no usage."""
     usage = Usage(input_tokens=9_000, output_tokens=10) if reports else None
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("answer", usage), native=True))
     session = await bench.open()

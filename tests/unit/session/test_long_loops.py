@@ -82,7 +82,7 @@ async def test_the_policys_own_stages_keep_a_loop_in_its_window(tmp_path, name, 
 
 
 async def test_cowork_hands_off_during_a_loop(tmp_path):
-    """R-408, R-411, R-416, R-443, R-447, R-453: checkpoint, pinned block, memory and event; the newest rounds stay."""
+    """R-408, R-411, R-416, R-443, R-447, R-453: it has checkpoint, pinned block, memory, event; newest rounds stay."""
     bench, adapter = bench_of(tmp_path, "cowork", Worker(STEPS))
     session = await bench.open()
     session.submit(submit(REQUEST))

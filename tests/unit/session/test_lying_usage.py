@@ -62,7 +62,7 @@ class Liar(Chat):
         self.lie, self.before, self.number = lie, 0, 0
 
     def report(self) -> bool:
-        """Return whether the report is a lie: at first, everything is uncached."""
+        """Add a reply; return whether its usage is false or missing. The first may be true: everything is uncached."""
         estimated, prompt = self.meter.estimated_prompt(self.view), self.truth
         self.add("Done. " * 30, "assistant")
         usage = self.lie(prompt, self.before, 6_000, self.number)
@@ -75,7 +75,7 @@ class Liar(Chat):
 @pytest.mark.parametrize("name", LIES)
 @pytest.mark.parametrize("honest", [0, 3])
 def test_the_estimate_stays_in_force(name: str, honest: int) -> None:
-    """From the first report on, and after honest ones; nothing is learned, and the meter shows an estimate."""
+    """It is used from the first report on, and after honest ones; nothing is learned, and the meter estimates."""
     chat = Liar(LIES[name])
     chat.add("Please read the files.", "user")
     for _ in range(honest):
@@ -114,7 +114,7 @@ def test_a_report_that_grows_while_the_request_shrinks_is_not_believed() -> None
 
 
 def test_a_server_prompt_is_believed_once_the_reports_follow_the_requests() -> None:
-    """Gateways with their own instructions: too much for a first report, and true."""
+    """Reports of gateways that add their own instructions look too high at first, but are true."""
     chat = Chat(Provider(1.1, hidden=21_000))
     chat.add("Please read the files.", "user")
     chat.reply()
@@ -131,9 +131,9 @@ def test_a_server_prompt_is_believed_once_the_reports_follow_the_requests() -> N
 def test_a_hidden_prompt_counts_from_the_first_report_and_is_believed_from_the_second(
     window: int, hidden: int, first: int
 ) -> None:
-    """Proxies and logins add 25,000 to 40,000 tokens: an estimate whose bounds hold both, then a count; all the time.
+    """Proxies and logins add 25,000 to 40,000 tokens: first an estimate whose bounds include both sizes, then a count.
 
-    The next chat begins with it, also where another one without such a prompt had taught an extra.
+    The next chat begins with the hidden prompt, even if a chat without one had taught an extra.
     """
     chat, doubts = Chat(Provider(1.1, hidden=hidden), Calibration(extra=300.0)), UsageDoubts()
     chat.meter.window = window
@@ -259,7 +259,7 @@ def test_small_figures_do_not_mean_truncation(name: str) -> None:
 
 
 def test_a_shorter_history_confirmed_by_the_providers_cache_is_followed_at_once() -> None:
-    """Recorded of an agent that compacted: the second report found exactly the first one's prompt in the cache."""
+    """Recorded from an agent that compacted: the second report found exactly the first one's prompt in the cache."""
     chat = Chat(Provider(1.1))
     chat.add("Please read the files.", "user")
     for _ in range(10):
@@ -289,7 +289,7 @@ def test_a_false_output_size_is_not_believed(output: int) -> None:
 
 @pytest.mark.parametrize(("ratio", "hidden"), [(0.75, 0), (0.9, 350), (1.35, 600), (1.9, 2_000), (2.2, 5_000)])
 def test_an_honest_servers_reports_are_believed(ratio: float, hidden: int) -> None:
-    """With any tokenizer, also after an edit and in a short chat."""
+    """They are believed with any tokenizer, including after an edit and in a short chat."""
     chat = Chat(Provider(ratio, hidden))
     for step in range(12):
         chat.add(LINE * (1 if step % 2 else 80), "user")
@@ -376,7 +376,7 @@ CASES = ("dialogue", "tool loop", "one long message", "the window is believed la
 @pytest.mark.parametrize("lie", [None, *LIES])
 @pytest.mark.parametrize("case", CASES)
 async def test_an_overflowing_chat_continues_with_any_usage(tmp_path: Path, case: str, lie: str | None) -> None:
-    """R-535: with false usage as with true usage; the final request fits by the server's own count."""
+    """R-535: false usage makes no difference; the final request fits by the server's own count."""
     bench, server = await overflow(tmp_path, case, LIES[lie] if lie else None, "codecompanion")
     ended = bench.of(TurnFinished)
     assert [end.reason for end in ended] == ["done"] * 30, [end.error for end in ended if end.error][:1]
@@ -433,7 +433,7 @@ async def test_an_honest_server_causes_no_message(tmp_path: Path) -> None:
 
 
 async def test_calibration_of_one_address_is_not_used_for_another(tmp_path: Path) -> None:
-    """The same adapter entry with another server address: another tokenizer, other habits."""
+    """The same adapter entry with another server address may mean another tokenizer and other habits."""
     bench = Bench(tmp_path, ScriptedAdapter("s", talks))
     services, settings = bench.services, bench.services.adapters.settings("s")
     services.adapters.add(bench.adapter, type(settings)(name="s", kind="openai", base_url="http://user:pw@one.test/v1"))

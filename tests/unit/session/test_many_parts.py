@@ -54,7 +54,7 @@ async def test_the_parts_of_a_long_history_are_written_in_parallel(tmp_path):
 
 
 async def test_many_silent_calls_end_at_ten_times_the_limit_of_one(tmp_path, monkeypatch):
-    """Lesson 18: each call is in time, all of them together are not: no more calls are made, nothing changes."""
+    """Lesson 18: each call is in time, but all together are not, so no more calls are made and nothing changes."""
     loop, skipped, given = asyncio.get_running_loop(), 0.0, []
     real_time = loop.time
     monkeypatch.setattr(loop, "time", lambda: real_time() + skipped)
@@ -116,7 +116,7 @@ async def test_a_summary_that_streams_is_never_cut_off(monkeypatch):
     monkeypatch.setattr(loop, "time", lambda: real_time() + skipped)
 
     class Slow(ScriptedAdapter):
-        """Takes four of the five seconds for every piece, then is silent or done."""
+        """Takes four of the five seconds for every chunk, then is silent or done."""
 
         async def stream(self, request):
             nonlocal skipped
@@ -143,7 +143,7 @@ async def test_waiting_for_a_server_does_not_extend_the_limit_of_a_summary(monke
     monkeypatch.setattr(loop, "time", lambda: real_time() + skipped)
 
     class Away(ScriptedAdapter):
-        """A server to wait for; tries again when the request allows it."""
+        """Schedules twenty retries before it answers; the model `loads` gives a loading server as the reason."""
 
         async def stream(self, request):
             nonlocal skipped

@@ -130,7 +130,7 @@ async def test_a_failed_compaction_changes_nothing(tmp_path):
 
 
 async def test_an_interrupted_stream_keeps_the_block(tmp_path):
-    """R-539: and the question stays open."""
+    """R-539: the question stays open."""
     adapter = native(says("one"), (CompactionDone(BLOCK), TextDelta("tw"), StreamCut("cut")))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -141,7 +141,7 @@ async def test_an_interrupted_stream_keeps_the_block(tmp_path):
 
 
 async def test_a_stream_interrupted_during_a_compaction_ends_the_compaction(tmp_path):
-    """R-543: exactly one end."""
+    """R-543: there is exactly one end."""
     adapter = native(says("one"), (CompactionBegun(), StreamCut("cut")))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -165,7 +165,7 @@ async def test_a_pause_after_the_compaction_is_continued(tmp_path):
 
 
 async def test_compact_uses_the_provider_if_it_can(tmp_path):
-    """R-540: with the user's instructions; the chat continues if configured, as after our own (R-528)."""
+    """R-540: the user's instructions are passed on; the chat continues if configured, as after our own (R-528)."""
     adapter = native(says("one"), says("went on"), compactions=[CompactionDone(BLOCK, USAGE)])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -195,7 +195,7 @@ async def test_an_endpoint_that_ignores_the_threshold_is_not_relied_on(tmp_path)
 
 
 async def test_the_cost_of_a_compaction_is_logged(tmp_path):
-    """Costs are never hidden: of a compaction on demand, and of our own summariser."""
+    """The costs of a compaction on demand and of our own summariser are never hidden."""
     adapter = native(says("one"), compactions=[CompactionDone(BLOCK, USAGE)])
     own = ScriptedAdapter("own", [says("one " * 200), says("SUMMARY", USAGE)])
     for scripted in (adapter, own):
@@ -286,7 +286,7 @@ async def test_another_provider_gets_the_full_history(tmp_path):
 
 
 async def test_nested_blocks_are_all_undone(tmp_path):
-    """R-542: a block that replaces a block."""
+    """R-542: a block that replaced an earlier block is undone together with it."""
     adapter = native(says("one"), compacts_and_says("two"), compacts_and_says("three"))
     bench = Bench(tmp_path, adapter, ScriptedAdapter("other", []))
     session = await bench.open()
@@ -308,7 +308,7 @@ async def test_a_providers_compaction_can_be_undone_like_any_other_change(tmp_pa
 
 
 async def test_a_resumed_chat_shows_the_card_and_continues_from_the_block(tmp_path):
-    """Lessons 35, 36."""
+    """Lessons 35, 36: the view equals the one before the restart."""
     adapter = native(says("one"), compacts_and_says("two"), says("three"))
     bench = Bench(tmp_path, adapter)
     session = await bench.open()

@@ -71,7 +71,7 @@ async def test_a_compaction_on_demand_waits_visibly_for_a_server_that_loads(tmp_
 
 
 async def test_two_compactions_in_one_reply_are_two(tmp_path):
-    """R-537, R-543: each has its start, its end and its change; the last block is the one that lives."""
+    """R-537, R-543: each has its start, its end and its change; only the last block stays live."""
     second = CompactionPart(origin="scripted@s", encrypted='[{"type":"compaction","content":"T"}]', text="T")
     reply = (CompactionBegun(), CompactionDone(BLOCK), TextDelta("a"), CompactionBegun(), CompactionDone(second),
              CompactionBegun(), CompactionDone(None), TextDelta("b"),
@@ -165,7 +165,7 @@ async def test_useless_compactions_on_demand_are_paused_too(tmp_path):
 
 
 async def test_a_compaction_that_was_never_requested_is_not_reported_missing(tmp_path):
-    """If nothing can be summarised, there is no message before every request."""
+    """If nothing can be summarised, no message says so before every request."""
     adapter = ScriptedAdapter("s", lambda request: says("more", LARGE), native=True,
                               compactions=[CompactionDone(BLOCK)] * 20)  # fmt: skip
     bench = Bench(tmp_path, adapter, settings={"on_compact": "stop"})

@@ -11,7 +11,7 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 
 def dollar_prices(adapter, model, passes):
-    """One dollar per million input tokens, a tenth of that for cache reads."""
+    """Return the price: one dollar per million input tokens, a tenth of that for cache reads."""
     return sum(usage.input_tokens + 0.1 * usage.cache_read_tokens for usage in passes) / 1e6
 
 

@@ -59,7 +59,7 @@ async def test_outdated_reads_are_cleared_when_the_cache_is_cold(tmp_path: Path)
 
 
 async def test_a_users_own_server_keeps_its_cache_over_a_break(tmp_path: Path) -> None:
-    """Clearing would only make it read again; if the window gets tight it is done anyway."""
+    """Clearing would only make the server read the chat again; if the window gets tight, results are cleared anyway."""
     bench, session = await make_chat(tmp_path)
     own_server(bench)
     await play(bench, session, TURNS)
@@ -99,7 +99,7 @@ async def test_how_fast_the_server_reads_decides_whether_a_lost_chat_is_cleared(
 
 
 class Server:
-    """Reports of each prompt how much of it was read: all that is new, or everything once the slot was lost."""
+    """Reports how much of each prompt was read: only the new part, or all of it once the slot was lost."""
 
     def __init__(self) -> None:
         self.sizes, self.has_lost = [0], False
@@ -116,7 +116,7 @@ class Server:
 
 @pytest.mark.parametrize("known", ["", "other_request"])
 async def test_a_reply_that_read_the_chat_again_is_shown_and_the_next_turn_is_cold(tmp_path: Path, known: Loss) -> None:
-    """Only for the user's own server. The cause is named where it is known."""
+    """This is reported only for the user's own server; the cause is named where it is known."""
     (tmp_path / "a.txt").write_text("\n".join(f"line {number} of the file" for number in range(700)))
     server = Server()
     bench = Bench(tmp_path, ScriptedAdapter("first", server), window=200_000)

@@ -1,4 +1,4 @@
-"""After a compaction the provider's cache still has system prompt and tools: the prefix of the chat is unchanged."""
+"""After a compaction the provider's cache still has the system prompt and tools: the chat's prefix is unchanged."""
 
 from __future__ import annotations
 

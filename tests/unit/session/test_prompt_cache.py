@@ -61,7 +61,7 @@ async def test_a_users_own_server_costs_time_and_its_cache_does_not_expire(
 
 
 async def test_a_server_at_a_public_address_is_treated_like_a_provider(tmp_path: Path) -> None:
-    """An entry for vLLM may point to a hosted one, which sends a bill."""
+    """An entry for vLLM may point to a hosted server, which charges for tokens."""
     adapter = ScriptedAdapter("first", [])
     bench = Bench(tmp_path, adapter)
     entry = AdapterSettings(name="first", kind="offline", base_url="https://gpu.example.com", local_server=True)

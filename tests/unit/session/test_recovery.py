@@ -48,7 +48,7 @@ def sizes(adapter: ScriptedAdapter) -> list[int]:
 
 
 async def test_a_request_that_is_too_long_is_shrunk_and_sent_again(tmp_path):
-    """R-535, lesson 29: compacted, then sent once more; the user sees the summary and the answer."""
+    """R-535, lesson 29: the chat is compacted, then it is sent once more; the user sees the summary and the answer."""
     adapter = ScriptedAdapter("s", [says(LONG), too_long(), says("THE SUMMARY"), says("answered")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -62,7 +62,7 @@ async def test_a_request_that_is_too_long_is_shrunk_and_sent_again(tmp_path):
 
 
 async def test_a_request_over_the_window_is_not_left_to_the_provider(tmp_path):
-    """R-535: it refuses before it would compact, so the chat is shrunk here, without a useless request."""
+    """R-535: the provider would refuse before it compacts, so the chat is shrunk here, without a useless request."""
     told = Usage(input_tokens=70_000, output_tokens=40_000)
     adapter = ScriptedAdapter("s", [says(LONG, told), says("THE SUMMARY"), says("answered")], native=True)
     bench = Bench(tmp_path, adapter)
@@ -117,7 +117,7 @@ async def test_disabled_compaction_stays_off(tmp_path, off):
 
 
 async def test_an_attachment_that_is_too_large_is_named(tmp_path):
-    """R-535: the user knows what to detach."""
+    """R-535: the user learns which attachment to detach."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [too_long()]))
     session = await bench.open()
     await session.attach(Message(id="f", role="user", tag="file", path="big.json", content=LONG * 9))
@@ -126,7 +126,7 @@ async def test_an_attachment_that_is_too_large_is_named(tmp_path):
 
 
 async def test_a_second_refusal_is_final(tmp_path):
-    """Lesson 29: never the same request again and again."""
+    """Lesson 29: the same request is never sent again and again."""
     adapter = ScriptedAdapter("s", [says(LONG), too_long(), says("SUMMARY"), too_long()])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -158,7 +158,7 @@ async def test_a_window_smaller_than_the_fixed_part_is_not_learned(tmp_path):
 
 
 async def test_a_refusal_with_an_absurd_figure_teaches_nothing(tmp_path):
-    """Lesson 8: not about the model, which would affect all its chats; the next report corrects this one."""
+    """Lesson 8: the model's other chats are not affected, and the next report corrects this one."""
     adapter = ScriptedAdapter("s", [says(LONG), too_long(9_000_000, 0), says("SUMMARY"), says("answered", USAGE)])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -307,7 +307,7 @@ async def test_reasoning_refused_by_the_provider_is_omitted(tmp_path):
 
 
 async def test_a_block_refused_by_the_provider_is_replaced_by_the_full_history(tmp_path):
-    """R-542: another account, an expired key."""
+    """R-542: a block is refused when it belongs to another account, or its key has expired."""
     replies = [says("one"), compacts_and_says("two"), (EncryptedRefused("s: signature invalid."),), says("three")]
     adapter = ScriptedAdapter("s", replies, native=True)
     bench = Bench(tmp_path, adapter)
@@ -354,7 +354,7 @@ LOOK = RetryScheduled("s: loading", 1, 1000, "loading", "s is loading the model"
 
 @pytest.mark.parametrize("answer", [84_000, ServerLoading("s: loading")])
 async def test_a_count_waits_visibly_for_a_server_that_loads(tmp_path, answer):
-    """As the message itself would; one that does not come is waited for once, by the message."""
+    """The count waits as the message would; a server that never gets ready is waited for once, by the message."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"), counts=[LOOK, LOOK, answer, LOOK, 84_000])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -368,7 +368,7 @@ async def test_a_count_waits_visibly_for_a_server_that_loads(tmp_path, answer):
 
 
 async def test_a_summary_waits_visibly_for_a_server_that_loads(tmp_path):
-    """The wait is not silence of the model: a compaction of several summaries has its whole time left."""
+    """The wait does not count as silence of the model: a compaction with several summaries has all its time left."""
     slow = msgspec.structs.replace(LOOK, wait_ms=10_000_000)
     adapter = ScriptedAdapter("s", [says("one " * 600), [slow, slow, *says("SUMMARY")]])
     bench = Bench(tmp_path, adapter)
@@ -479,7 +479,7 @@ class Loading(Slow):
 
 
 async def test_a_guessed_window_does_not_compact_a_chat(tmp_path):
-    """R-506, lesson 30: a long chat is reopened and used before the endpoint has reported its windows."""
+    """R-506, lesson 30: a long chat can be reopened and used before the endpoint has reported its windows."""
     adapter = Slow("s", lambda request: says("ok"))
     bench = Bench(tmp_path, adapter, window=0)
     session = await bench.open()
@@ -528,7 +528,7 @@ NEARLY_FULL = Usage(input_tokens=88_000, output_tokens=4_000)
 
 @pytest.mark.parametrize("status", [400, 413, 422, 200])
 async def test_a_refusal_near_the_window_counts_as_too_long_once(tmp_path, status):
-    """R-535, R-451: no table has every server's words, but the window is known. 200: an error inside the reply."""
+    """R-535, R-451: no table has every server's error text, but the window is known. 200: an error inside the reply."""
     adapter = ScriptedAdapter("s", [says(LONG, NEARLY_FULL), refused(status), says("THE SUMMARY"), says("answered")])
     bench = Bench(tmp_path, adapter, settings={"context_management": {"compaction": {"trigger": 0.97}}})
     session = await bench.open()
@@ -540,7 +540,7 @@ async def test_a_refusal_near_the_window_counts_as_too_long_once(tmp_path, statu
 
 
 async def test_a_second_refusal_without_a_reason_is_reported_as_it_is(tmp_path):
-    """Lesson 29: once, not repeatedly; the user reads the provider's own words."""
+    """Lesson 29: it is reported once, in the provider's own words."""
     adapter = ScriptedAdapter("s", [says(LONG, NEARLY_FULL), refused(), says("THE SUMMARY"), refused(), says("never")])
     bench = Bench(tmp_path, adapter, settings={"context_management": {"compaction": {"trigger": 0.97}}})
     session = await bench.open()
@@ -576,7 +576,7 @@ async def test_a_manual_compaction_does_not_need_the_refusing_provider(tmp_path,
 
 
 async def test_a_manual_compaction_waits_for_a_busy_summariser(tmp_path):
-    """R-530: an overloaded one leaves the chat unchanged; the next `/compact` may succeed."""
+    """R-530: an overloaded summariser leaves the chat unchanged; the next `/compact` may succeed."""
     adapter = ScriptedAdapter("s", [says(LONG), *[(Overloaded("s: overloaded"),)] * 6])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()

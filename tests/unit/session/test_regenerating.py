@@ -57,7 +57,7 @@ def texts(messages: tuple[Message, ...]) -> list[str]:
 
 
 async def test_undo_restores_the_old_answer_and_redo_the_new_one(tmp_path: Path) -> None:
-    """Completely: with its tool calls and results; store and memory agree at each step."""
+    """Each answer is restored with its tool calls and results; store and memory agree at each step."""
     bench, session = await asked(tmp_path)
     views = [session.log.view.messages]
     for _ in range(3):
@@ -77,7 +77,7 @@ async def test_undo_restores_the_old_answer_and_redo_the_new_one(tmp_path: Path)
 
 
 async def test_the_replaced_answer_is_marked(tmp_path: Path) -> None:
-    """By the ids of its messages; for either of the two; also in a resumed chat."""
+    """Either of the two is marked by the ids of its messages, in a resumed chat too."""
     bench, session = await asked(tmp_path)
     old = session.log.view.messages[1:]
     await again(bench, session)
@@ -98,7 +98,7 @@ async def test_the_replaced_answer_is_marked(tmp_path: Path) -> None:
 
 
 async def test_a_partly_restored_answer_is_no_longer_separate(tmp_path: Path) -> None:
-    """Also when that part leaves the view again: a redraw folds like the incremental display (seed 648)."""
+    """It stays so when that part leaves the view again: a redraw folds like the incremental display (seed 648)."""
     bench, session = await asked(tmp_path)
     await again(bench, session)
     part = session.log.view.messages[-1].id
@@ -114,7 +114,7 @@ async def test_a_partly_restored_answer_is_no_longer_separate(tmp_path: Path) ->
 
 
 async def test_an_answer_is_settled_once_the_chat_continues(tmp_path: Path) -> None:
-    """The next message replies to it: undo and redo reflect that, and the editor is notified at once."""
+    """The next message replies to the answer, so undo no longer offers the swap, and the editor is notified at once."""
     bench, session = await asked(tmp_path)
     await again(bench, session)
     session.submit(submit("next question", 2))
@@ -126,7 +126,7 @@ async def test_an_answer_is_settled_once_the_chat_continues(tmp_path: Path) -> N
 
 
 async def test_continuing_after_an_undo_settles_it_too(tmp_path: Path) -> None:
-    """A question after the old answer, or the old answer continued: the new one is no longer offered."""
+    """After a question about the old answer, or its continuation, the new answer is no longer offered."""
     for step in ("ask", "continue"):
         bench, session = await asked(tmp_path)
         await again(bench, session)
@@ -145,7 +145,7 @@ async def test_continuing_after_an_undo_settles_it_too(tmp_path: Path) -> None:
 
 
 async def test_a_message_sent_during_the_new_answer_settles_it(tmp_path: Path) -> None:
-    """It replies to the new answer: an undo would leave it without one."""
+    """The message replies to the new answer, and an undo would leave it without one."""
     gate = asyncio.Event()
     adapter = ScriptedAdapter("s", [says("old"), (gate, *says("new")), says("to the second"), says("x")])
     bench = Bench(tmp_path, adapter)
@@ -163,7 +163,7 @@ async def test_a_message_sent_during_the_new_answer_settles_it(tmp_path: Path) -
 
 
 async def test_both_answers_survive_the_host(tmp_path: Path) -> None:
-    """Regenerated, undone, restarted: the old answer; redone there: the new one."""
+    """After a regenerate, an undo and a restart, the chat has the old answer; after a redo there, the new one."""
     store = open_store(tmp_path / "store")
     bench, session = await asked(tmp_path, store)
     old = session.log.view.messages

@@ -59,7 +59,7 @@ async def compacted(tmp_path, policy: str, script: str, settings=None):
 @pytest.mark.parametrize("script", REPLIES)
 @pytest.mark.parametrize("policy", policy_names())
 async def test_the_chat_stays_complete_and_usable_and_the_user_is_notified(tmp_path, policy, script):
-    """R-529, R-530, R-434, K9: no instruction lost, one end per start, a sentence about the problem; it continues."""
+    """R-529, R-530, R-434, K9: no instruction is lost, each start has one end, and a sentence names the problem."""
     bench, session = await compacted(tmp_path, policy, script)
     view = session.log.view.messages
     asked = any(request.purpose == "summary" for request in bench.adapter.requests)

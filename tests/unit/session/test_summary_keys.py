@@ -21,7 +21,7 @@ NINE = "\n".join(f"{n}. **{title}**\nthe loader" for n, title in enumerate((
 @pytest.mark.slow("several compactions under every policy")
 @pytest.mark.parametrize("name", policy_names())
 async def test_every_removed_message_is_recalled_by_a_key_in_the_summary(name, tmp_path):
-    """With several compactions, tools, a call without text, and a summariser that fails every second time."""
+    """This includes several compactions, tools, a call without text, and a summariser that fails every second time."""
     (tmp_path / "a.txt").write_text("zebra " * 300)
     asked, written = 0, 0
 

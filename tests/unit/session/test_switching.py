@@ -32,7 +32,7 @@ async def ask(bench, session, text, number=1):
 
 
 async def test_a_report_belongs_to_the_model_that_wrote_the_reply(tmp_path):
-    """The model changes while a reply arrives: the next one neither learns from it nor uses its count."""
+    """If the model changes while a reply arrives, the new model neither learns from the report nor uses its count."""
     gate = asyncio.Event()
     first = ScriptedAdapter("first", [(TextDelta("Hel"), gate, TextDelta("lo"), Finished("stop", (), BIG))])
     other = ScriptedAdapter("other", [says("hi", Usage(input_tokens=300, output_tokens=2))])
@@ -72,7 +72,7 @@ async def test_a_model_chosen_during_the_preparation_gets_its_own_request(tmp_pa
 
 
 async def test_a_function_with_an_invalid_result_does_not_affect_the_others(tmp_path):
-    """R-502: functions in the configuration; each result counts separately, and the invalid one is named."""
+    """R-502: each result of a configured function counts separately, and the invalid one is named."""
     bench = Bench(tmp_path, ScriptedAdapter("first", []), window=20_000)
     session = await bench.open()
     with pytest.raises(ConfigError, match=r"context_management.editing.trigger: 1 would mean"):
@@ -83,7 +83,7 @@ async def test_a_function_with_an_invalid_result_does_not_affect_the_others(tmp_
 
 
 async def test_an_invalid_result_disables_the_policy_that_reads_it_in_this_chat(tmp_path):
-    """R-347: shown in the header line; another policy runs, and a valid result ends that."""
+    """R-347: the header line shows this; another policy runs until a result is valid."""
     bench = Bench(tmp_path, ScriptedAdapter("first", []), window=20_000)
     session = await bench.open()
     await choose_policy(session, "cowork")
@@ -126,7 +126,7 @@ async def test_an_overflow_of_the_previous_model_does_not_shrink_the_chat(tmp_pa
 
 
 async def test_running_tools_report_to_the_next_model(tmp_path):
-    """The calls and results are sent to it."""
+    """The calls and their results are sent to the next model."""
     (tmp_path / "a.txt").write_text("content")
     first, other = ScriptedAdapter("first", [calls(READ)]), ScriptedAdapter("other", [says("done")])
     bench = bench_of(tmp_path, first, other)

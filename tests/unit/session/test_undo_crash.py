@@ -1,4 +1,4 @@
-"""kill -9 between any two writes of an undo, a redo, a restore or a pin: before or after, never between (R-545)."""
+"""kill -9 between any two writes of an undo, a redo, a restore or a pin leaves the state before or after it (R-545)."""
 
 from __future__ import annotations
 

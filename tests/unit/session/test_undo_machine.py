@@ -196,7 +196,7 @@ class UndoMachine(RuleBasedStateMachine):
     @rule()
     @precondition(lambda self: self.redo_stack)
     def undo_and_redo_is_nothing(self) -> None:
-        """Redo and undo again from the last undo."""
+        """Redo the last undo, then undo it again; the view is unchanged."""
         before = encoded(self.view)
         if not self.ask(RedoChange(chat=CHAT)):
             assert self.redo_is_foreign()
@@ -239,7 +239,7 @@ class UndoMachine(RuleBasedStateMachine):
 
     @rule(version=st.integers(1, 3))
     def attach(self, version: int) -> None:
-        """A newer version of a file replaces the older one, which is not a change by the user."""
+        """Attach a newer version of a file; it replaces the older one, which is not a change by the user."""
         known = self.log_size()
         self.said += 1
         content = f"version {version} " * 30
@@ -255,7 +255,7 @@ class UndoMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """A new process: everything it knows is in the file."""
+        """Start a new process, which knows only the file's content."""
         before = encoded(self.view)
         self.store.close()
         self.store = open_store(self.root / "store")

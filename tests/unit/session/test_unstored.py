@@ -114,7 +114,7 @@ async def test_an_unstored_reply_is_stored_before_anything_else(tmp_path, monkey
 
 
 async def test_a_broken_reply_reports_the_parts_that_were_kept(tmp_path):
-    """Lesson 39: of an incomplete tool call nothing is kept."""
+    """Lesson 39: nothing of an incomplete tool call is kept."""
     cut = StreamCut("s: the connection was lost.")
     bench = Bench(tmp_path, ScriptedAdapter("s", [[TextDelta("half"), cut], [ToolCallStarted("read_file"), cut]]))
     session = await bench.open()

@@ -1,4 +1,4 @@
-"""Shared by the store tests: a folder, a store that is closed, a counting clock, the reports."""
+"""Fixtures for the store tests: a folder, a store that is closed, a counting clock, the reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CREATED = ChatCreated(adapter="offline", model="m", policy="codecompanion", cwd=
 
 
 def said(text: str, role: Role = "user", number: int = 0) -> MessageAdded:
-    """A message of the log."""
+    """Return a message of the log."""
     return MessageAdded(message=Message(id=f"m{number}", role=role, content=text))
 
 

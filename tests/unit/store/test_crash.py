@@ -27,7 +27,7 @@ while True:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_every_confirmed_write_survives_kill_9(desk: Desk, start: Start, seed: int) -> None:
-    """Killed after a random number of confirmed writes; nothing before it is lost, and the next host may write."""
+    """The host is killed after some confirmed writes; nothing before the kill is lost, and the next host may write."""
     rounds = random.Random(seed)
     confirmed = -1
     blobs: list[str] = []

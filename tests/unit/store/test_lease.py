@@ -49,7 +49,7 @@ def test_the_owner_of_a_chat_is_named_and_others_only_read(desk: Desk, start: St
 
 
 def test_kill_9_of_the_owner_frees_the_chat_at_once(desk: Desk, start: Start) -> None:
-    """No waiting for an expiry: the operating system takes the lock away with the process."""
+    """No expiry has to pass: the operating system releases the lock of a dead process."""
     process = start(OWN_AND_WAIT)
     assert process.stdout is not None
     process.stdout.readline()
@@ -62,7 +62,7 @@ def test_kill_9_of_the_owner_frees_the_chat_at_once(desk: Desk, start: Start) ->
 
 
 def test_a_stopped_owner_keeps_its_chat(desk: Desk, start: Start) -> None:
-    """A host that does not run for a while (a laptop asleep) is not robbed of its chat."""
+    """A host that does not run for a while (a laptop asleep) does not lose its chat."""
     process = start(OWN_AND_WAIT)
     assert process.stdout is not None
     process.stdout.readline()
@@ -72,7 +72,7 @@ def test_a_stopped_owner_keeps_its_chat(desk: Desk, start: Start) -> None:
 
 
 def test_a_host_that_lost_its_lease_cannot_write(desk: Desk) -> None:
-    """The lease is looked at inside the transaction of every append."""
+    """The lease is checked inside the transaction of every append."""
     first, second = desk.open(), desk.open()
     first.acquire("c").result()
     first.append("c", [said("one")]).result()
@@ -93,7 +93,7 @@ def test_acquiring_twice_works_and_releasing_others_does_nothing(desk: Desk) -> 
 
 
 def test_two_processes_append_to_two_chats_without_losing_any(desk: Desk, start: Start) -> None:
-    """Concurrent writers on one file, each in its own chat."""
+    """Concurrent writers use one file, each in its own chat."""
     program = """
         store = open_store(folder)
         chat = sys.argv[2]
@@ -122,7 +122,7 @@ def test_two_processes_append_to_two_chats_without_losing_any(desk: Desk, start:
 
 @pytest.mark.sweep
 def test_of_processes_that_start_together_exactly_one_gets_the_chat(desk: Desk, start: Start) -> None:
-    """Opening, migrating and acquiring at the same moment on a folder that does not exist yet."""
+    """They open, migrate and acquire at the same moment, in a folder that does not exist yet."""
     program = """
         from codecompanion.errors import LeaseHeld
         store = open_store(folder)
@@ -161,7 +161,7 @@ def test_old_lock_files_of_killed_hosts_are_removed_and_live_ones_kept(desk: Des
 
 
 def test_a_lock_is_seen_from_outside_only_while_it_is_held(desk: Desk) -> None:
-    """Also within one process, and when the file is gone."""
+    """This is true within one process, too, and when the file is gone."""
     desk.folder.mkdir()
     path = desk.folder / "x.lock"
     assert not is_locked(path)
@@ -185,7 +185,7 @@ def test_a_chat_is_listed_as_owned_only_for_the_others(desk: Desk) -> None:
 
 
 def test_a_chat_stays_its_owners_in_a_new_database(desk: Desk, start: Start) -> None:
-    """The rows of the leases went with the lost file; its owner is stopped and cannot write them again."""
+    """The lease rows were lost with the file, and the stopped owner cannot write them again."""
     process = start(OWN_AND_WAIT)
     assert process.stdout is not None
     pid = int(process.stdout.readline())

@@ -1,4 +1,4 @@
-"""The log, the picker, drafts and calibration through the store's public face (R-003, lessons 36 and 44)."""
+"""The log, the picker, drafts and calibration through the store's public interface (R-003, lessons 36 and 44)."""
 
 from __future__ import annotations
 

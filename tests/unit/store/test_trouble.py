@@ -84,7 +84,7 @@ def test_a_file_of_every_older_version_is_migrated(desk: Desk, version: int) -> 
 
 
 def test_a_failing_migration_leaves_the_file_at_its_version(desk: Desk) -> None:
-    """One transaction per step."""
+    """Each step is one transaction."""
     fill(desk, chats=1)
     connection = sqlite3.connect(desk.path, isolation_level=None)
     broken = (*MIGRATIONS, ("CREATE TABLE extra(x)", "THIS IS NO SQL"))
@@ -109,7 +109,7 @@ except StoreUnavailable as error:
 
 
 def test_a_new_file_is_created_in_one_transaction(tmp_path: Path) -> None:
-    """Each waits for the disk four times, and the first chat of a user waits for all of them."""
+    """Each transaction waits for the disk four times, and a user's first chat would wait for all of them."""
     connection, commits = sqlite3.connect(tmp_path / "new.db", isolation_level=None), list[str]()
     connection.set_trace_callback(lambda statement: commits.append(statement) if statement == "COMMIT" else None)
     assert migrate(connection, "new", MIGRATIONS) == len(MIGRATIONS)
@@ -168,7 +168,7 @@ def test_a_full_disk_fails_the_append_and_nothing_else(desk: Desk) -> None:
 
 
 def test_files_that_may_not_grow_are_reported_and_durable_data_stays(desk: Desk, start: Start) -> None:
-    """The real thing: the operating system refuses to write (RLIMIT_FSIZE), in the log, a partial reply and a blob."""
+    """The operating system itself refuses to write (RLIMIT_FSIZE), in the log, a partial reply and a blob."""
     process = start("""
         from codecompanion.errors import StoreUnavailable
         said_so = []
@@ -229,7 +229,7 @@ def test_a_blob_name_cannot_leave_its_folder(store: Store) -> None:
 
 
 def test_a_file_in_place_of_the_data_folder_is_reported(tmp_path: Path) -> None:
-    """Bad input: a sentence with the path."""
+    """The error is one sentence with the path."""
     (tmp_path / "data").write_text("")
     with pytest.raises(StoreUnavailable, match=str(tmp_path / "data")):
         open_store(tmp_path / "data")

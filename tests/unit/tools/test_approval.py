@@ -38,7 +38,7 @@ def test_without_settings_writing_and_executing_ask_and_reading_does_not(effect:
 
 
 def test_without_settings_a_call_without_a_question_runs() -> None:
-    """Viewing memories has no question, writing them has."""
+    """Viewing memories asks no question; writing them does."""
     assert not Approvals().needs_question(_tool("write"), None)
 
 
@@ -132,7 +132,7 @@ def test_a_command_prefix_covers_lines_that_need_no_other_one() -> None:
 
 @pytest.mark.parametrize("family", [False, True])
 def test_a_command_is_asked_about_again_if_the_file_that_defines_it_changed(family: bool) -> None:
-    """For the exact command, too; the question names the file, and the new grant replaces the old one."""
+    """This also applies to the exact command; the question names the file, and the new grant replaces the old one."""
     tool, before, after = _tool("execute"), Family("make test", "sub", "aa"), Family("make test", "sub", "bb")
     first = _offered("make test", before, files=("sub/Makefile",), folder="sub")
     approvals = Approvals(_settings(True)).after(first, "always", family=family)
@@ -153,7 +153,7 @@ def test_a_command_is_asked_about_again_if_the_file_that_defines_it_changed(fami
      "sed -i s/a/b/ package.json", "git -C a config x y", "cd a && tee .envrc", "dd of=conftest.py"],
 )  # fmt: skip
 def test_nothing_that_changes_later_runs_is_allowed_permanently(command: str) -> None:
-    """Neither as a family nor as an exact command; the user's configuration still applies."""
+    """Such a command is allowed neither as a family nor as an exact command; the user's configuration still applies."""
     asked = ApprovalQuestion(key=exact_key("", command, ""), title="", body="", command=command)
     question = Approvals().with_reason(asked, "", "/p")
     assert question.why
@@ -169,7 +169,7 @@ def test_a_configured_prefix_is_the_users_decision() -> None:
 
 @pytest.mark.parametrize(("yolo", "ask"), list(product((False, True), (False, True))))
 def test_a_file_that_something_runs_is_asked_about_whatever_was_granted(yolo: bool, ask: bool) -> None:
-    """Neither `always`, nor YOLO, nor a tool that asks nothing else; the option takes a file out."""
+    """Neither `always`, nor YOLO, nor a tool that otherwise asks nothing skips it; the option exempts a file."""
     tool = _tool("write")
     question = ApprovalQuestion(key="t", title="", body="", path="/p/Makefile")
     approvals = Approvals(_settings(ask), yolo=yolo, always=frozenset({"t"}))

@@ -76,7 +76,7 @@ async def test_a_signal_is_a_negative_code(shell: _Shell) -> None:
 
 @pytest.mark.parametrize("on_signal", ["TERM", "'' TERM HUP INT"], ids=["dies of SIGTERM", "ignores SIGTERM"])
 async def test_cancelling_ends_grandchildren_too(shell: _Shell, tmp_path: Path, on_signal: str) -> None:
-    """Also those that ignore SIGTERM; lesson 28 and the issue's `cancel at any moment`."""
+    """This includes those that ignore SIGTERM (lesson 28, and the issue's `cancel at any moment`)."""
     script = tmp_path / "grandchild.sh"
     script.write_text(f"trap {on_signal}\necho $$\nwhile :; do sleep 0.05; done\n")
     task = asyncio.create_task(shell.run(f"(sh {script}; :) & wait"))

@@ -134,7 +134,7 @@ async def test_cancelling_reaches_the_tool_and_is_not_swallowed(context: ToolCon
 
 
 async def test_blocking_file_work_does_not_stall_the_loop(context: ToolContext) -> None:
-    """The loop answers while the thread waits for it: that deadlocks when the work runs on the loop."""
+    """The loop answers while the thread waits for it: this would deadlock if the work ran on the loop."""
     loop = asyncio.get_running_loop()
 
     async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:

@@ -144,7 +144,7 @@ def test_an_endless_schema_is_not_a_schema() -> None:
 
 
 def test_unusual_schemas_of_others_are_not_a_mistake() -> None:
-    """From Zod, pydantic or written manually: none of it is validated, all of it is sent."""
+    """Schemas from Zod, from pydantic or written manually are not validated, and are sent whole."""
     parameters = {
         "type": "object",
         "$defs": {"P": {"type": "object"}},

@@ -48,7 +48,7 @@ async def refused(url: str, fetcher: Fetcher = FETCHER) -> str:
 
 
 async def test_a_page_becomes_its_main_part_as_markdown(address: str) -> None:
-    """Without navigation, scripts and pictures in the text; code and tables stay."""
+    """The text omits navigation, scripts and image data; code and tables stay."""
     page = page_of(await FETCHER.fetch(address))
     assert page.title == "How it works"
     assert '```py\nx = 1\n  y = "ä"\n```' in page.text
@@ -70,7 +70,7 @@ async def test_a_page_becomes_its_main_part_as_markdown(address: str) -> None:
     ],
 )
 async def test_other_kinds_of_text_are_read(address: str, path: str, expected: str) -> None:
-    """Charsets, types, packed bodies, redirects."""
+    """Different charsets and types, compressed bodies and redirects are handled."""
     assert expected in page_of(await FETCHER.fetch(address + path)).text
 
 
@@ -111,7 +111,7 @@ async def test_a_slow_server_is_given_up(address: str) -> None:
 
 
 async def test_a_fetch_can_be_stopped(address: str) -> None:
-    """At once; the connection is closed."""
+    """The fetch ends at once, and the connection is closed."""
     task = asyncio.create_task(FETCHER.fetch(address + "/slow"))
     await asyncio.to_thread(Site.arrived.wait, 30)
     task.cancel()
@@ -130,7 +130,7 @@ async def test_a_fetch_can_be_stopped(address: str) -> None:
     ],
 )  # fmt: skip
 async def test_local_and_private_addresses_are_refused(url: str) -> None:
-    """In every notation; before a connection is made."""
+    """They are refused in every notation, before a connection is made."""
     assert "is not fetched: it is" in await refused(url, Fetcher())
 
 
@@ -146,7 +146,7 @@ def test_only_web_addresses_are_accepted(url: str) -> None:
 
 @pytest.mark.parametrize("public", ["8.8.8.8", "2001:4860:4860::8888", "64:ff9b::808:808", "1.1.1.1"])
 def test_public_addresses_are_not_refused(public: str) -> None:
-    """Also if IPv4 is reached through IPv6."""
+    """This includes IPv4 addresses that are reached through IPv6."""
     assert why_refused(ipaddress.ip_address(public)) == ""
 
 
@@ -164,7 +164,7 @@ async def test_a_name_that_changes_its_address_is_refused(address: str, monkeypa
 
 
 async def test_a_name_with_one_private_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever of them would be used."""
+    """It is refused whichever of its addresses would be used."""
 
     async def getaddrinfo(*args: object, **options: object) -> list[object]:
         return [(socket.AF_INET, 1, 6, "", (one, 80)) for one in ("8.8.8.8", "10.0.0.1")]
@@ -175,7 +175,7 @@ async def test_a_name_with_one_private_address_is_refused(monkeypatch: pytest.Mo
 
 
 async def test_a_proxy_is_used_and_gets_no_private_name(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The configured one before the system's; it gets only public names."""
+    """The configured proxy takes precedence over the system's; a proxy gets only public names."""
     through = Fetcher(proxy=address, refuse=lambda found: "" if found.is_global else why_refused(found))
 
     async def resolved(host: str, port: int) -> tuple[Address, ...]:
@@ -189,7 +189,7 @@ async def test_a_proxy_is_used_and_gets_no_private_name(address: str, monkeypatc
 
 
 def test_a_page_is_cached_for_an_hour(tmp_path) -> None:
-    """Readable only by the user; damaged files count as missing; the oldest are deleted."""
+    """The cache is readable only by the user; damaged files count as missing; the oldest are deleted."""
     cache, page = PageCache(tmp_path / "pages"), Fetched("https://example.org/", b"text", "text/plain")
     cache.keep("https://example.org/", page, now=1000.0)
     kept = cache.find("https://example.org/", now=1000.0 + FRESH_S - 1)

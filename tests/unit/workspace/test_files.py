@@ -1,4 +1,4 @@
-"""Which files a project has, and reading them."""
+"""The list of a project's files, and reading them."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def repository(tmp_path):
 
 
 def test_branch_and_changed_files_of_a_repository_are_read(repository):
-    """R-351: git's status code, the current path."""
+    """R-351: each changed file has git's status code and its current path."""
     (repository / "README.md").write_text("two\n")
     (repository / "new ü.txt").write_text("n")
     git(repository, "mv", "old name.py", "new name.py")
@@ -40,7 +40,7 @@ def test_branch_and_changed_files_of_a_repository_are_read(repository):
 
 
 def test_a_clean_tree_and_one_without_a_commit(tmp_path, repository):
-    """R-351: a branch, no changes; an unborn branch has a name, too."""
+    """R-351: a clean tree has a branch and no changes; an unborn branch has a name, too."""
     assert read_status(repository) == GitStatus("docs-refresh")
     unborn = tmp_path / "unborn"
     unborn.mkdir()
@@ -49,7 +49,7 @@ def test_a_clean_tree_and_one_without_a_commit(tmp_path, repository):
 
 
 def test_without_a_repository_there_are_no_facts(tmp_path):
-    """R-351: git: not_detected."""
+    """R-351: no status is returned, so the packet has `git: not_detected`."""
     assert read_status(tmp_path) is None
     assert read_status(tmp_path / "missing") is None
 

@@ -136,7 +136,7 @@ def test_a_key_that_names_a_program_is_found(key: str, value: str) -> None:
 
 
 def test_unreadable_files_are_skipped(repository: Path) -> None:
-    """A pipe, circular includes, a broken file and a missing folder: no error, no waiting."""
+    """A pipe, circular includes, a broken file or a missing folder causes no error and no waiting."""
     config = repository / ".git" / "config"
     os.mkfifo(repository / "pipe")
     paths = ("../pipe", "/proc/self/mem", "~nobody-of-this-name/x", "\0")

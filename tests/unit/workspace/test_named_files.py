@@ -1,4 +1,4 @@
-"""Which names in a message are files (R-213, R-215)."""
+"""The names in a message that are files (R-213, R-215)."""
 
 from __future__ import annotations
 

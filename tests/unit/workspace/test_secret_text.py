@@ -159,7 +159,7 @@ def test_the_encoding_of_a_file_hides_no_secret(encoding: str) -> None:
 
 
 def test_a_shape_is_searched_wherever_its_required_text_is() -> None:
-    """Also between letters, where a word of the text only contains it."""
+    """This includes text between letters, which is only a part of a longer word."""
     rules = secret_text._rules()
     for need, word in rules.words_of_needs.items():
         words = "\n".join(secret_text._LETTERS.findall(f"if ab{need}cd else {need}"))

@@ -65,7 +65,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=[pytest.param("real ripgrep", marks=needs_ripgrep), "ripgrep", "git", "walk"])
 def searcher(request: pytest.FixtureRequest, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let each of the three answer."""
+    """Run the test with each of the three searchers."""
     tools = tmp_path / "bin"
     tools.mkdir()
     monkeypatch.setattr(text_search, "find_program", no_program)

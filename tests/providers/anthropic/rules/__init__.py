@@ -1,1 +1,1 @@
-"""The refusals of the Messages endpoint, by subject."""
+"""The rules by which the Messages endpoint refuses requests, by subject."""

@@ -1,8 +1,8 @@
-"""The provider's refusals about `context_management`, the `compaction` parameter and compaction blocks.
+"""The provider's rules for `context_management`, the `compaction` parameter and compaction blocks.
 
 From the pages "Compaction on demand", "Threshold compaction", "Context editing", from the SDK's `Compaction…Error`
-classes, and from measurements by others on the live endpoint: a threshold block is unsigned and needs its beta and its
-edit on every later request; an on-demand block is signed and comes first, alone, under its own beta.
+classes, and from measurements by others on the live endpoint: a threshold block is unsigned and needs its beta header
+and its edit on every later request; an on-demand block is signed and comes first, alone, under its own beta.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def threshold_edit(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def check_context_management(body: Mapping[str, Any], model: ModelSpec, betas: frozenset[str]) -> None:
-    """Refuse edits without their beta, in the wrong order, or with a trigger that is too small."""
+    """Refuse edits that lack their beta header, are in the wrong order, or have a trigger that is too small."""
     if body.get("context_management") is None:
         return
     if not betas & {EDIT_BETA, THRESHOLD_BETA}:
@@ -90,7 +90,7 @@ def check_compaction_parameter(body: Mapping[str, Any], model: ModelSpec, betas:
 
 
 def check_turn_is_complete(body: Mapping[str, Any], placed: Sequence[Placed]) -> None:
-    """Refuse to compact nothing, or a conversation whose last tool call waits for its result."""
+    """Refuse to compact an empty conversation, or one whose last tool call is waiting for its result."""
     if body.get("compaction") is None:
         return
     if not any(one.role in ("user", "assistant") for one in placed):
@@ -104,9 +104,9 @@ def check_turn_is_complete(body: Mapping[str, Any], placed: Sequence[Placed]) ->
 def check_compaction_blocks(
     body: Mapping[str, Any], placed: Sequence[Placed], betas: frozenset[str], *, encrypted: bool
 ) -> None:
-    """Refuse compaction blocks that are not in the place or form in which the server sent them.
+    """Refuse compaction blocks that are not in the position or form in which the server sent them.
 
-    encrypted: threshold blocks of this server carry `encrypted_content`; one returned without it was changed.
+    encrypted: threshold blocks of this server carry `encrypted_content`; a block returned without it has been changed.
     """
     blocks = [one for one in placed if one.kind == "compaction"]
     if not blocks:
@@ -163,7 +163,7 @@ def _check_signed(
 def _check_unsigned(one: Placed, *, encrypted: bool) -> None:
     """Refuse a threshold block that was edited: `encrypted_content` is "to be round-tripped verbatim" (SDK).
 
-    Stricter than the live endpoint, which was seen to take an edited threshold summary.
+    This is stricter than the live endpoint, which was seen to accept an edited threshold summary.
     """
     if one.role != "assistant":
         refuse(f"{one.path}: `compaction` blocks may only be in `assistant` messages", "compaction_block_misplaced")

@@ -1,8 +1,8 @@
-"""The refusals of the Messages API, as a function from a request to its handling or its error.
+"""The rules of the Messages API, as a function from a request to its handling or its error.
 
-THE ORDER of the checks is `check_request`; each group has its file. Independent of the plugin: written from the API
-reference, the provider's pages, the SDK's types and reported 400s. Where those are silent the stricter reading is
-taken and a comment says so.
+THE ORDER of the checks is `check_request`; each group has its own file. The rules are independent of the plugin:
+written from the API reference, the provider's pages, the SDK's types and reported 400s. Where those are silent, the
+stricter interpretation is used and a comment says so.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ from tests.providers.loopback.wire_schemas import schema_problems
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 VERSIONS = ("2026-10-21", "2023-06-01")
-"""Bodies are judged by the SDK's types, which are those of the newest: sampling parameters are gone."""
+"""Request bodies are checked with the SDK's types, which are those of the newest version: sampling parameters no longer
+exist.
+"""
 
 
 @dataclass
 class Memory:
     """The server's record of its own replies.
 
-    `thinking`: for each tool use the ids of the thinking blocks of that reply. `paused`: digests of replies that ended
+    `thinking`: for each tool use, the ids of the thinking blocks of that reply. `paused`: digests of replies that ended
     with `pause_turn` and may be sent back as the last message.
     """
 
@@ -60,8 +62,8 @@ class Memory:
 class Rulebook:
     """The rules of one server.
 
-    `leading_assistant`: an assistant message may be the first, as was seen on the live endpoint; older models and
-    Bedrock refuse it. `encrypted`: threshold blocks carry `encrypted_content`.
+    `leading_assistant`: the first message may be an assistant message, as was seen on the live endpoint; older models
+    and Bedrock refuse it. `encrypted`: threshold blocks carry `encrypted_content`.
     """
 
     models: tuple[ModelSpec, ...]
@@ -82,7 +84,7 @@ class Checked:
 
 
 def check_headers(rules: Rulebook, headers: Mapping[str, str]) -> frozenset[str]:
-    """Return the betas of a request; refuse one without key or version, or with a beta that does not exist."""
+    """Return the beta headers of a request; refuse a request without a key or version, or with an unknown beta."""
     # The SDK sends a key as a bearer token since 2.0; both ways are accepted.
     given = headers.get("x-api-key", "") or headers.get("authorization", "").removeprefix("Bearer").strip()
     if rules.key and not given:
@@ -103,7 +105,7 @@ def check_headers(rules: Rulebook, headers: Mapping[str, str]) -> frozenset[str]
 
 
 def find_model(rules: Rulebook, name: str) -> ModelSpec:
-    """Return the model of a request."""
+    """Return the model of a request; refuse unknown models."""
     found = next((model for model in rules.models if model.id == name), None)
     return found or refuse(f"model: {name}", status=404)
 
@@ -111,7 +113,7 @@ def find_model(rules: Rulebook, name: str) -> ModelSpec:
 def check_request(
     rules: Rulebook, memory: Memory, body: Any, betas: frozenset[str], *, counts_only: bool = False
 ) -> Checked:
-    """Return the handling of a request, or refuse it for the first breach in this order.
+    """Return the handling of a request, or refuse it for the first violation in this order.
 
     Raises: Refused.
     """
@@ -192,7 +194,7 @@ def _check_length(body: Mapping[str, Any], model: ModelSpec, plan: Plan, *, coun
 
 @cache
 def _known_betas() -> frozenset[str]:
-    """Return the betas the SDK knows."""
+    """Return the beta headers known to the SDK."""
     from anthropic.types.anthropic_beta_param import AnthropicBetaParam
 
     return frozenset(value for part in get_args(AnthropicBetaParam) for value in get_args(part))

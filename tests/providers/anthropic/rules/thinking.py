@@ -1,6 +1,6 @@
-"""The provider's refusals about `thinking` and about returned thinking blocks.
+"""The provider's rules for `thinking` and for returned thinking blocks.
 
-From the pages "Extended thinking", "Thinking" and "Preserved thinking" and from reported 400s, with their words.
+From the pages "Extended thinking", "Thinking" and "Preserved thinking" and from reported 400s, with their wording.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_thinking_parameter(body: Mapping[str, Any], model: ModelSpec, betas: f
 
 
 def check_thinking_signatures(placed: Sequence[Placed]) -> None:
-    """Refuse thinking that was edited or never issued, anywhere."""
+    """Refuse thinking blocks that were edited or never issued, anywhere in the conversation."""
     for one in placed:
         if one.kind == "thinking" and thinking_seal(one.block) is None:
             refuse(f"{one.path}: Invalid `signature` in `thinking` block")
@@ -49,10 +49,10 @@ def check_thinking_signatures(placed: Sequence[Placed]) -> None:
 
 
 def check_running_turn(body: Mapping[str, Any], turns: Sequence[Turn], issued: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse a running tool turn without the thinking it began with, or with only some of it.
+    """Refuse a running tool turn in which any of the thinking blocks it began with is missing.
 
-    issued: for each tool use this server made, the ids of the thinking blocks of that reply. `adaptive` thinking asks
-    for no block at the start ("Adaptive thinking", validation changes).
+    issued: for each tool use of this server, the ids of the thinking blocks of that reply. `adaptive` thinking requires
+    no block at the start ("Adaptive thinking", validation changes).
     """
     if not turns or turns[-1].role != "user" or turns[-1].blocks[0].kind != "tool_result":
         return
@@ -73,7 +73,10 @@ def check_running_turn(body: Mapping[str, Any], turns: Sequence[Turn], issued: M
 
 
 def _check_unmodified(turn: Turn, issued: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse an assistant turn with some of its thinking missing or reordered; none at all is a separate case."""
+    """Refuse an assistant turn in which some thinking blocks are missing or reordered.
+
+    A turn without any is a separate case.
+    """
     replies = dict.fromkeys(issued[one.block["id"]] for one in turn.blocks if one.block.get("id") in issued)
     expected = [name for reply in replies for name in reply]
     found = [one for one in turn.blocks if one.kind in THINKING_KINDS]
@@ -85,7 +88,9 @@ def _check_unmodified(turn: Turn, issued: Mapping[str, tuple[str, ...]]) -> None
 def check_binding(
     body: Mapping[str, Any], prompt: Prompt, model: ModelSpec, betas: frozenset[str]
 ) -> list[dict[str, str]]:
-    """Refuse thinking whose conversation has changed; return the blocks dropped at the request's demand.
+    """Refuse thinking blocks whose preceding conversation has changed.
+
+    Return the blocks dropped at the request's demand.
 
     The check is enforced as for a new account. Messages before the last compaction are ignored.
     """

@@ -1,7 +1,7 @@
-"""The provider's refusals about messages: empty texts, unpaired calls and results, markers, images, tools.
+"""The provider's rules for messages: empty texts, unpaired calls and results, cache breakpoints, images, tools.
 
-From the API reference, the pages on tool use, prompt caching and vision, and from reported 400s, with their words.
-Pairing is checked after neighbouring messages of one role have been merged, as the provider does.
+From the API reference, the pages on tool use, prompt caching and vision, and from reported 400s, with their wording.
+Pairing is checked after consecutive messages of one role have been merged, as the provider does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.providers.anthropic.refusals import refuse
 
 MAX_BREAKPOINTS = 4
 MAX_IMAGE_BYTES = 5 * 1024 * 1024
-"""Of base64, as on Bedrock and Google Cloud; Anthropic's own endpoint takes 10 MB now."""
+"""Limit for base64 data, as on Bedrock and Google Cloud; Anthropic's own endpoint now accepts 10 MB."""
 MAX_IMAGE_PX = 8000
 MANY_IMAGES = 20
 MANY_IMAGES_PX = 2000
@@ -34,7 +34,7 @@ _ONLY_IN = {
 
 
 def check_tools(body: Mapping[str, Any], placed: Sequence[Placed]) -> None:
-    """Refuse invalid tools, choices of missing ones, and calls in a request without tools."""
+    """Refuse invalid tools, a choice of a missing tool, and calls in a request without tools."""
     tools = body.get("tools", ())
     names = [tool["name"] for tool in tools if "name" in tool]
     for number, tool in enumerate(tools):
@@ -59,7 +59,7 @@ def check_tools(body: Mapping[str, Any], placed: Sequence[Placed]) -> None:
 
 
 def check_breakpoints(body: Mapping[str, Any]) -> None:
-    """Refuse more than four cache breakpoints, one on an empty text, and a long one after a short one."""
+    """Refuse more than four cache breakpoints, one on an empty text, and a longer lifetime after a shorter one."""
     marked = [(path, block) for path, block in _markable(body) if block.get("cache_control")]
     for path, block in marked:
         if block.get("type") == "text" and not block["text"]:
@@ -108,7 +108,7 @@ def check_contents(body: Mapping[str, Any], placed: Sequence[Placed]) -> None:
 
 
 def check_roles(body: Mapping[str, Any], model: ModelSpec, *, leading_assistant: bool) -> None:
-    """Refuse no messages at all, a first message of the wrong role, and system messages out of place."""
+    """Refuse requests without messages, a first message of the wrong role, and misplaced system messages."""
     roles = [message["role"] for message in body["messages"]]
     if not roles:
         refuse("messages: at least one message is required")
@@ -131,7 +131,7 @@ def _begins_with_compaction(message: Mapping[str, Any]) -> bool:
 
 
 def check_pairing(turns: Sequence[Turn]) -> None:
-    """Refuse calls without their results at the start of the next turn, and results without their call."""
+    """Refuse calls without results at the start of the next turn, and results without a call."""
     seen: set[str] = set()
     waiting: dict[str, Placed] = {}
     for turn in turns:
@@ -184,7 +184,7 @@ def _check_all_answered(waiting: Mapping[str, Placed], answered: set[str]) -> No
 
 
 def check_images(placed: Sequence[Placed], model: ModelSpec) -> None:
-    """Refuse too many images, too large ones, and invalid ones."""
+    """Refuse too many, too large or invalid images."""
     blocks = [(one.path, block) for one in placed for block in (one.block, *one.inner)]
     images = [(path, block["source"]) for path, block in blocks if block["type"] == "image"]
     if len(images) > model.max_images:

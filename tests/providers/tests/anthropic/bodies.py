@@ -1,4 +1,4 @@
-"""Request bodies for tests of the fake Messages server, and the shortest way to ask it."""
+"""Request bodies for tests of the fake Messages server, and short functions for sending them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def body(*messages: Any, **fields: Any) -> Body:
 
 
 def calling(*blocks: Any, **fields: Any) -> Body:
-    """Return a request in the middle of a tool turn: these blocks are the assistant's."""
+    """Return a request in the middle of a tool turn, with these blocks in the assistant message."""
     return body(user(), assistant(*blocks), user(RESULT), **{"tools": [TOOL], **fields})
 
 
@@ -83,7 +83,7 @@ LONG = "x" * 200_000
 def ask(
     request: Any, *betas: str, path: str = "/v1/messages", server: AnthropicServer | None = None, **headers: str | None
 ) -> tuple[int, Any]:
-    """Return status and JSON of a server's answer, without sockets; `headers` with None are left out."""
+    """Return the status and JSON of a server's answer, without sockets; `headers` with the value None are omitted."""
     given: dict[str, str | None] = {"x_api_key": "sk-test", "anthropic_version": "2026-10-21"}
     given |= {"anthropic_beta": ",".join(betas), **headers}
     kept = {name.replace("_", "-"): value for name, value in given.items() if value is not None}
@@ -93,7 +93,7 @@ def ask(
 
 
 def refusal_of(request: Any, *betas: str, server: AnthropicServer | None = None, **options: Any) -> Refusal | None:
-    """Return why a server refuses the request; options as for `ask`."""
+    """Return why a server refuses the request, or None; the options are those of `ask`."""
     server = server or AnthropicServer()
     status, seen = ask(request, *betas, server=server, **options)
     if status == 200:
@@ -104,7 +104,7 @@ def refusal_of(request: Any, *betas: str, server: AnthropicServer | None = None,
 
 
 def check_pair(bad: Any, words: str, good: Any, betas: tuple[str, ...] = (), **options: Any) -> None:
-    """Check that a request is refused with these words and its neighbour is not."""
+    """Check that a request is refused with these words and a similar valid one is not."""
     refusal = refusal_of(bad, *betas, **options)
     assert refusal is not None
     assert words in refusal.message

@@ -1,4 +1,4 @@
-"""The bytes of the fake Messages server are as recorded, and it runs wherever a test needs it."""
+"""The bytes of the fake Messages server match recordings, and it runs in every way that tests need."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def names_of(events: list[Any]) -> list[str]:
 
 
 def test_a_stream_has_the_recorded_order_of_events() -> None:
-    """A ping after the first block has begun, an empty piece before a call's arguments, the signature last."""
+    """A ping follows the first block's start, an empty fragment precedes call arguments, and the signature is last."""
     pieces = (Thinking("hm"), Redacted(), Text("So"), Call("now", '{"a": 1}', "b"), Call("now", "{}", "c"))
     events = events_of(AnthropicServer([Reply(pieces, chunk_chars=8)]), body(tools=[TOOL]))
     begun, ended = "content_block_start", "content_block_stop"
@@ -119,7 +119,7 @@ def test_a_threshold_compaction_is_streamed_in_one_delta_and_an_on_demand_one_in
 
 
 def test_truncated_arguments_are_streamed_unchanged() -> None:
-    """`max_tokens` in the middle of a call."""
+    """This happens if `max_tokens` is reached in the middle of a call."""
     wanted = reply(calls=[Call("now", '{"city": "Par')], stop="max_tokens", chunk_chars=99)
     events = events_of(AnthropicServer([wanted]), body(tools=[TOOL]))
     assert events[4]["delta"] == {"type": "input_json_delta", "partial_json": '{"city": "Par'}
@@ -149,7 +149,7 @@ def unknown_in(value: Any, path: str = "") -> list[str]:
     ],
 )
 def test_the_sdk_knows_everything_that_is_sent(wanted: Reply, request_body: Any, betas: tuple[str, ...]) -> None:
-    """Streamed and whole, checked strictly; so an adapter does not learn fields that do not exist."""
+    """Streamed and complete messages are checked strictly, so that adapters do not learn fields that do not exist."""
     event_type: TypeAdapter[Any] = TypeAdapter(BetaRawMessageStreamEvent)
     for event in events_of(AnthropicServer([wanted]), request_body, *betas):
         if event["type"] != "ping":
@@ -169,7 +169,7 @@ def test_the_sdk_knows_every_field_of_models_and_counts() -> None:
 
 
 def test_it_runs_in_a_thread_and_as_a_program_scripted_over_http() -> None:
-    """For tests that are not async, and for those in another process."""
+    """The thread is for tests that are not async, the program for those in another process."""
 
     def post(port: int, path: str, value: Any) -> Any:
         headers = {"x-api-key": "sk-test", "anthropic-version": "2026-10-21"}

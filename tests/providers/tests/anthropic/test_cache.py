@@ -1,4 +1,4 @@
-"""The fake Messages server caches prompts as the provider's page says, on a clock that tests move."""
+"""The fake Messages server caches prompts as the provider's page describes, with a clock that tests advance."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def page(**more: Any) -> Body:
 
 
 class Account:
-    """A server, asked again and again."""
+    """A server that receives repeated requests."""
 
     def __init__(self) -> None:
         self.server = AnthropicServer()
@@ -58,7 +58,7 @@ def test_a_marked_prefix_is_written_once_and_read_afterwards() -> None:
 
 
 def test_a_growing_conversation_reads_the_last_requests_prefix() -> None:
-    """The breakpoint moves along."""
+    """The breakpoint moves to the end of the conversation."""
     account = Account()
     assert account.use(user(page(), page(**MARK))) == (0, 2008, 0)
     longer = [user(page(), page()), assistant(text("So")), user(page(**MARK))]
@@ -66,7 +66,7 @@ def test_a_growing_conversation_reads_the_last_requests_prefix() -> None:
 
 
 def test_the_lookback_is_twenty_blocks() -> None:
-    """Counting the breakpoint's own block."""
+    """The count includes the breakpoint's own block."""
     for added, read in ((19, 2008), (20, 0)):
         account = Account()
         account.use(user(page(), page(**MARK)))
@@ -75,7 +75,7 @@ def test_the_lookback_is_twenty_blocks() -> None:
 
 
 def test_a_short_prefix_is_not_cached() -> None:
-    """1,024 tokens, tools and system prompt included."""
+    """The minimum is 1,024 tokens, including tools and system prompt."""
     account = Account()
     assert account.use(user(page(**MARK))) == (1004, 0, 0)
     assert account.use(user(page(**MARK)), system="x" * 360)[1] == 1108
@@ -83,7 +83,7 @@ def test_a_short_prefix_is_not_cached() -> None:
 
 
 def test_the_cache_expires_after_five_minutes_without_use_or_after_an_hour() -> None:
-    """Reading renews it."""
+    """Reading renews the lifetime."""
     account = Account()
     short, long = user(page(), page(**MARK)), user(text("1h"), page(), page(**HOUR))
     account.use(short)
@@ -99,7 +99,7 @@ def test_the_cache_expires_after_five_minutes_without_use_or_after_an_hour() -> 
 
 
 def test_the_prefix_is_tools_then_system_then_messages() -> None:
-    """A change of tools loses everything, one of the messages only the messages."""
+    """A change of the tools invalidates the whole prefix, a change of the messages only the messages."""
     account = Account()
     fields: Body = {"tools": [TOOL], "system": [page(), page(**MARK)]}
     written = account.use(user(page(**MARK)), **fields)[1]
@@ -112,21 +112,21 @@ def test_the_prefix_is_tools_then_system_then_messages() -> None:
 
 
 def test_a_marker_for_the_whole_request_caches_all_of_it() -> None:
-    """`cache_control` at the top level."""
+    """The marker is `cache_control` at the top level."""
     account = Account()
     assert account.use(user(page(), page()), **MARK) == (0, 2008, 0)
     assert account.use(user(page(), page()), assistant(text("So")), user(text()), **MARK) == (0, 10, 2008)
 
 
 def test_lifetimes_are_reported_separately() -> None:
-    """`cache_creation` adds up to the written tokens."""
+    """The counts in `cache_creation` add up to the written tokens."""
     _, message = ask(body(user(page(**MARK)), system=[page(), page(**HOUR)]))
     assert message["usage"]["cache_creation"] == {"ephemeral_1h_input_tokens": 2008, "ephemeral_5m_input_tokens": 1004}
     assert message["usage"]["cache_creation_input_tokens"] == 3012
 
 
 def test_a_compaction_reads_the_cache_and_the_reply_keeps_the_system_prompt() -> None:
-    """Where a breakpoint ends it."""
+    """This works if a breakpoint ends the system prompt."""
     account = Account()
     system = [page(), page(**MARK)]
     account.use(user(text(LONG, **MARK)), system=system)

@@ -38,7 +38,7 @@ from tests.providers.tests.anthropic.bodies import (
 
 
 def test_several_threshold_blocks_may_be_sent_back_and_the_last_one_counts() -> None:
-    """Blocks before it are neither counted nor paired."""
+    """Blocks before the last one are neither counted nor paired."""
     conversation = [
         user(text(LONG)),
         assistant(SUMMARY, text("old")),
@@ -78,7 +78,7 @@ def test_a_prompt_over_the_threshold_is_summarised_before_the_reply() -> None:
 
 
 def test_it_pauses_after_the_compaction_if_asked() -> None:
-    """Zero tokens at the top; the conversation continues from the block, which may be the last message."""
+    """The top level reports zero tokens; the conversation continues from the block, which may be the last message."""
     request = body(user(text(LONG)), **edits({**COMPACT, "pause_after_compaction": True}))
     _, message = ask(request, THRESHOLD)
     assert message["stop_reason"] == "compaction"
@@ -103,7 +103,7 @@ def test_a_failed_compaction_is_a_block_without_content_and_the_whole_prompt_is_
 
 
 def test_on_demand_the_answer_is_one_signed_block_that_replaces_the_messages() -> None:
-    """Nothing is said beside it; compacting again makes a newer one."""
+    """The answer has no other content; compacting again creates a newer block."""
     server = AnthropicServer([reply(summary="All of it.")])
     _, message = ask(demand(user(), assistant(text()), user()), DEMAND, server=server)
     assert (message["stop_reason"], message["usage"]["input_tokens"]) == ("compaction", 0)
@@ -117,14 +117,14 @@ def test_on_demand_the_answer_is_one_signed_block_that_replaces_the_messages() -
 
 @pytest.mark.parametrize("stop", ["max_tokens", "model_context_window_exceeded", "tool_use", "refusal", "end_turn"])
 def test_on_demand_without_a_summary_is_a_200_without_content(stop: str) -> None:
-    """The call is billed anyway."""
+    """The call is still billed."""
     _, message = ask(demand(), DEMAND, server=AnthropicServer([Reply(stop=stop)]))
     assert (message["stop_reason"], message["content"]) == (stop, [])
     assert message["usage"]["iterations"][0]["input_tokens"] > 0
 
 
 def test_an_unavailable_compaction_is_a_529_with_a_code() -> None:
-    """To be tried again."""
+    """A client can retry it."""
     server = AnthropicServer([failure(529, "Overloaded", code="compaction_unavailable")])
     status, error = ask(demand(), DEMAND, server=server)
     assert status == 529
@@ -132,7 +132,7 @@ def test_an_unavailable_compaction_is_a_529_with_a_code() -> None:
 
 
 def test_old_tool_results_are_cleared_for_the_model_and_reported() -> None:
-    """The request is unchanged; excluded results stay, and too small an amount is not cleared."""
+    """The request is unchanged; excluded results stay, and nothing is cleared if the amount is too small."""
     calls = [{**CALL, "id": name, "input": {"q": "y" * 360}} for name in "abc"]
     results = [{**RESULT, "tool_use_id": name, "content": "z" * 3600} for name in "abc"]
     turns = [one for pair in zip(map(assistant, calls), map(user, results), strict=True) for one in pair]
@@ -160,7 +160,7 @@ def test_old_tool_results_are_cleared_for_the_model_and_reported() -> None:
 
 
 def test_old_thinking_is_cleared_for_the_model() -> None:
-    """The newest turn keeps its own."""
+    """The newest turn keeps its thinking."""
     request = body(user(), assistant(THINKING, text()), user(), assistant(THINKING, text()), user(), thinking=ENABLED)
     _, message = ask({**request, **edits({"type": "clear_thinking_20251015"})}, EDITING)
     [applied] = message["context_management"]["applied_edits"]
@@ -171,7 +171,7 @@ def test_old_thinking_is_cleared_for_the_model() -> None:
 
 
 def test_counting_reports_the_prompt_before_and_after_editing() -> None:
-    """Compactions of earlier requests are applied, new ones are not made."""
+    """Compactions from earlier requests are applied, but no new compaction is performed."""
     path = "/v1/messages/count_tokens"
     request = calling(CALL, {**CALL, "id": "b"}, system="s") | {"max_tokens": 1}
     request["messages"][2]["content"] = [{**RESULT, "content": "z" * 360}, {**RESULT, "tool_use_id": "b"}]

@@ -1,4 +1,4 @@
-"""The fake Messages server takes compaction blocks and edits only as the provider does."""
+"""The fake Messages server accepts compaction blocks and edits only as the provider does."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ CLEAR_THINKING = {"type": "clear_thinking_20251015"}
 def test_a_breach_is_refused_and_its_neighbour_is_not(
     words: str, bad: Body, good: Body, betas: tuple[str, ...]
 ) -> None:
-    """About `context_management`, `compaction` and returned blocks."""
+    """The cases cover `context_management`, `compaction` and returned blocks."""
     check_pair(bad, words, good, betas=betas)
 
 
@@ -167,7 +167,7 @@ def test_a_breach_is_refused_and_its_neighbour_is_not(
     ],
 )
 def test_a_breach_has_its_own_code(code: str, bad: Body, good: Body) -> None:
-    """The SDK makes an exception class of each."""
+    """The SDK maps each code to an exception class."""
     refusal = refusal_of(bad, DEMAND)
     assert refusal is not None
     assert (refusal.status, refusal.code) == (400, code)
@@ -175,7 +175,7 @@ def test_a_breach_has_its_own_code(code: str, bad: Body, good: Body) -> None:
 
 
 def test_a_threshold_block_must_be_sent_back_unchanged() -> None:
-    """With its `encrypted_content`; where the server sends none (as recorded), none is missed."""
+    """It must keep its `encrypted_content`; if the server sends none (as recorded), none is required."""
     bare = threshold_block("what was said", encrypted=False)
     for block, encrypted, refused in (
         (SUMMARY, True, False),

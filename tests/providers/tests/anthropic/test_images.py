@@ -30,7 +30,7 @@ def source(content: bytes, kind: str) -> dict[str, str]:
     [*((content, kind) for kind, content in CONTENTS.items()), (LOSSY, "webp"), (LOSSLESS, "webp")],
 )
 def test_the_size_of_every_accepted_format_is_known(content: bytes, kind: str) -> None:
-    """One token per patch of 28 pixels."""
+    """An image costs one token per patch of 28 pixels."""
     assert image_size(source(content, kind)) == (300, 200)
     assert image_tokens(source(content, kind)) == 11 * 8
 
@@ -46,12 +46,12 @@ def test_the_size_of_every_accepted_format_is_known(content: bytes, kind: str) -
     ],
 )
 def test_an_invalid_image_has_no_size(content: bytes, kind: str) -> None:
-    """Cut or mislabelled."""
+    """The images are truncated or mislabelled."""
     assert image_size(source(content, kind)) is None
 
 
 def test_an_unmeasurable_image_costs_the_maximum() -> None:
-    """So does a large image: it is scaled down."""
+    """A large image costs no more, because it is scaled down."""
     remote = {"type": "url", "url": "https://example.org/a.png"}
     assert image_tokens(remote) == 1568
     assert image_tokens(image(2000)["source"]) == 1568

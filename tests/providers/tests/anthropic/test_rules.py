@@ -1,4 +1,4 @@
-"""The fake Messages server refuses what the provider refuses of messages, and accepts its nearest neighbour."""
+"""The fake Messages server refuses the messages that the provider refuses, and accepts similar valid ones."""
 
 from __future__ import annotations
 
@@ -221,5 +221,5 @@ CASES: list[tuple[str, Body, Body]] = [
 
 @pytest.mark.parametrize(("words", "bad", "good"), CASES, ids=[f"{k}-{case[0][:40]}" for k, case in enumerate(CASES)])
 def test_a_breach_is_refused_and_its_neighbour_is_not(words: str, bad: Body, good: Body) -> None:
-    """With the provider's words, status and type."""
+    """Refusals have the provider's wording, status and type."""
     check_pair(bad, words, good)

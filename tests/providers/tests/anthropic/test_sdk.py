@@ -41,7 +41,7 @@ MakeClient = Callable[[AnthropicServer], anthropic.AsyncAnthropic]
 
 @pytest.fixture
 async def make_client() -> AsyncIterator[MakeClient]:
-    """Return a maker of the official SDK's clients; they do not retry."""
+    """Yield a function that creates clients of the official SDK, which do not retry."""
     made: list[anthropic.AsyncAnthropic] = []
 
     def make(server: AnthropicServer) -> anthropic.AsyncAnthropic:
@@ -54,7 +54,7 @@ async def make_client() -> AsyncIterator[MakeClient]:
 
 
 async def test_the_sdk_reads_a_stream_and_sends_it_back(make_client: MakeClient) -> None:
-    """Thinking, text and two calls; the next request is accepted as it is."""
+    """The reply has thinking, text and two calls, and is accepted unchanged in the next request."""
     calls = [Call("now", '{"city": "Łódź 🦊"}'), Call("now")]
     async with AnthropicServer([reply("So…", thinking="Let me see", calls=calls)]) as server:
         client = make_client(server)
@@ -100,7 +100,7 @@ async def test_the_sdk_counts_and_lists_models(make_client: MakeClient, anthropi
 
 
 async def test_the_sdk_compacts_at_a_threshold_and_on_demand(make_client: MakeClient) -> None:
-    """And sends the blocks back."""
+    """It also sends the blocks back."""
     async with AnthropicServer() as server:
         client = make_client(server)
         request: dict[str, Any] = body(user({"type": "text", "text": LONG}), **edits(COMPACT))
@@ -133,7 +133,7 @@ async def test_the_sdk_compacts_at_a_threshold_and_on_demand(make_client: MakeCl
 async def test_scripted_errors_are_the_sdks_errors(
     make_client: MakeClient, answer: Any, error: type[anthropic.APIStatusError], code: str | None
 ) -> None:
-    """With their request id."""
+    """The errors include the request id."""
     async with AnthropicServer([answer]) as server:
         with pytest.raises(error) as raised:
             await make_client(server).beta.messages.create(**body())
@@ -142,7 +142,7 @@ async def test_scripted_errors_are_the_sdks_errors(
 
 
 async def test_refusals_are_the_sdks_errors(make_client: MakeClient) -> None:
-    """A code has a class of its own."""
+    """An error code has its own exception class."""
     async with AnthropicServer() as server:
         client = make_client(server)
         with pytest.raises(anthropic.BadRequestError) as raised:
@@ -155,7 +155,7 @@ async def test_refusals_are_the_sdks_errors(make_client: MakeClient) -> None:
 
 
 async def test_a_stream_can_break_anywhere(make_client: MakeClient) -> None:
-    """An error event, a lost connection, an end without an end."""
+    """It can break with an error event, a lost connection or a missing end."""
     faults: list[dict[str, Any]] = [
         broken_by_error(3),
         {"break_at_byte": 900},

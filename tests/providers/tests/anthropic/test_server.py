@@ -1,4 +1,4 @@
-"""The fake Messages server refuses bad requests before it looks at messages, and the official SDK talks to it."""
+"""The fake Messages server refuses bad requests before it reads messages, and works with the official SDK."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.providers.tests.anthropic.bodies import (
     ],
 )
 def test_a_request_without_key_or_with_a_wrong_one_is_refused(headers: dict[str, Any], words: str) -> None:
-    """401; the refusal does not repeat the key."""
+    """The status is 401; the refusal does not repeat the key."""
     refusal = refusal_of(body(), **headers)
     assert refusal is not None
     assert (refusal.status, refusal.type) == (401, "authentication_error")
@@ -43,14 +43,14 @@ def test_a_request_without_key_or_with_a_wrong_one_is_refused(headers: dict[str,
 
 
 def test_a_key_is_accepted_in_either_header() -> None:
-    """As a bearer token from the SDK; a server without a key asks for none."""
+    """The SDK may send it as a bearer token; a server without a key does not require one."""
     assert refusal_of(body()) is None
     assert refusal_of(body(), x_api_key=None, authorization="Bearer sk-test") is None
     assert refusal_of(body(), x_api_key=None, server=AnthropicServer(key="")) is None
 
 
 def test_a_request_needs_a_version_and_betas_that_exist() -> None:
-    """A typing mistake in a beta is an error of its own."""
+    """A misspelt beta has an error of its own."""
     for headers, words in (
         ({"anthropic_version": None}, "anthropic-version: header is required"),
         ({"anthropic_version": "2024-01-01"}, "is not a valid version"),
@@ -64,7 +64,7 @@ def test_a_request_needs_a_version_and_betas_that_exist() -> None:
 
 
 def test_unknown_models_and_paths_are_not_found() -> None:
-    """As recorded: the message is the model's name."""
+    """As recorded, the message is the name of the model."""
     for request, path, message in (
         (body(model="claude-sonet-4-5"), "/v1/messages", "model: claude-sonet-4-5"),
         (body(), "/v1/message", "Not found"),
@@ -76,7 +76,7 @@ def test_unknown_models_and_paths_are_not_found() -> None:
 
 
 def test_an_invalid_or_too_large_body_is_refused() -> None:
-    """The size of the whole request counts: 32 MB."""
+    """The whole request counts towards the limit of 32 MB."""
     refusal = refusal_of(b"{")
     assert refusal is not None
     assert "not valid JSON" in refusal.message
@@ -87,7 +87,7 @@ def test_an_invalid_or_too_large_body_is_refused() -> None:
 
 
 def test_a_prompt_longer_than_the_window_is_refused_by_the_servers_own_count() -> None:
-    """Tools, system prompt and results count; the reply only where the model reserves room for it."""
+    """Tools, system prompt and results count; the reply counts only on models that reserve room for it."""
     request = calling(CALL, system="s" * 500, tools=[{**TOOL, "description": "d" * 500}])
     tokens = prompt_of(request).tokens
     assert tokens > 2 * 500 // 4
@@ -106,7 +106,7 @@ def test_a_prompt_longer_than_the_window_is_refused_by_the_servers_own_count() -
 
 
 def test_the_role_of_the_first_message_is_an_option() -> None:
-    """The live endpoint was seen to accept a leading assistant; a compaction block may lead anyway."""
+    """The live endpoint was seen to accept a leading assistant message; a compaction block may always come first."""
     request = body(assistant(text()), user())
     assert refusal_of(request) is None
     refusal = refusal_of(request, server=AnthropicServer(leading_assistant=False))
@@ -115,7 +115,7 @@ def test_the_role_of_the_first_message_is_an_option() -> None:
 
 
 def test_system_messages_have_their_place_on_models_that_take_them() -> None:
-    """Behind a user message, last or before the assistant."""
+    """They must follow a user message, and be last or before an assistant message."""
     system = {"role": "system", "content": "be brief"}
     opus = {"model": "claude-opus-5-5"}
     assert refusal_of(body(user(), system, **opus)) is None
@@ -129,7 +129,7 @@ def test_system_messages_have_their_place_on_models_that_take_them() -> None:
 
 
 def test_counting_takes_no_max_tokens_and_counts_prompts_over_the_window() -> None:
-    """The same rules otherwise; a conversation that ends with the assistant can be counted."""
+    """Otherwise the same rules apply; a conversation that ends with the assistant can be counted."""
     path = "/v1/messages/count_tokens"
     request = {key: value for key, value in body(user(), assistant(text("So"))).items() if key != "max_tokens"}
     assert refusal_of(request, path=path) is None

@@ -1,4 +1,4 @@
-"""The fake Messages server knows its own thinking again, and on which conversation it was based."""
+"""The fake Messages server recognises its own thinking blocks and the conversation on which they were based."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Conversation:
         return body(*(messages or self.messages), **{**self._fields, **fields})
 
     def say(self, *blocks: Body) -> Body:
-        """Send the conversation with one more user message; return the reply, which is kept."""
+        """Send the conversation with one more user message, add the reply to it and return the reply."""
         self.messages.append(user(*blocks))
         status, message = ask(self.request(), *self._betas, server=self.server)
         assert status == 200, message
@@ -49,7 +49,7 @@ class Conversation:
         return dict(message)
 
     def refusal(self, *messages: Body, betas: tuple[str, ...] = (), **fields: Any) -> str | None:
-        """Return why these messages are refused."""
+        """Return why these messages are refused, or None."""
         request = self.request(*messages, **fields)
         status, answer = ask(request, *self._betas, *betas, server=self.server)
         return None if status == 200 else str(answer["error"]["message"])
@@ -73,7 +73,7 @@ def without(message: Body, *kinds: str) -> Body:
 
 
 def test_unchanged_thinking_is_accepted_and_appended_messages_do_not_matter() -> None:
-    """Also with other parameters and moved cache breakpoints, and with a string for a block."""
+    """Other parameters, moved cache breakpoints, and a string in place of a block do not matter either."""
     chat = two_turns()
     assert chat.refusal(*chat.messages) is None
     assert chat.refusal(*chat.messages, max_tokens=9, tool_choice={"type": "none"}) is None
@@ -84,7 +84,7 @@ def test_unchanged_thinking_is_accepted_and_appended_messages_do_not_matter() ->
 
 @pytest.mark.parametrize("changed", ["system", "tools", "text", "gap", "order"])
 def test_thinking_is_refused_if_anything_before_it_has_changed(changed: str) -> None:
-    """On models that preserve thinking; on others only the block itself counts."""
+    """This applies to models that preserve thinking; on others, only the block itself counts."""
     chat = two_turns()
     first, one, second, two, third = chat.messages
     fields: Body = {}
@@ -128,7 +128,7 @@ def test_thinking_may_be_dropped_from_the_start_but_not_restored() -> None:
 
 
 def test_bound_thinking_is_dropped_if_the_request_allows_it() -> None:
-    """And every block after it; the response lists them."""
+    """Every later block is dropped too; the response lists them."""
     chat = two_turns()
     changed = [user(text("ho")), *chat.messages[1:]]
     binding = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
@@ -141,7 +141,7 @@ def test_bound_thinking_is_dropped_if_the_request_allows_it() -> None:
 
 
 def test_a_running_tool_turn_keeps_all_of_its_thinking_or_none() -> None:
-    """Some of it is a reply that was modified."""
+    """With only part of its thinking, the reply counts as modified."""
     pieces = (Thinking("a"), Redacted(), Text("So"), Call("now"))
     chat = Conversation(Reply(pieces), model=SONNET.id)
     first = chat.say()
@@ -173,7 +173,7 @@ def test_thinking_after_a_threshold_compaction_stays_valid_with_and_without_the_
 
 
 def test_thinking_of_turns_kept_after_a_signed_compaction_stays_valid() -> None:
-    """When exactly the older turns were summarised, with the same system prompt and tools."""
+    """This requires that exactly the older turns were summarised, with the same system prompt and tools."""
     chat = two_turns(betas=(DEMAND,))
     older, kept = chat.messages[:2], chat.messages[2:]
     summarising = demand(*older, **ADAPTIVE, model=OPUS.id)
@@ -189,7 +189,7 @@ def test_thinking_of_turns_kept_after_a_signed_compaction_stays_valid() -> None:
 
 
 def test_a_paused_turn_may_be_sent_back_as_the_last_message() -> None:
-    """Only that one: another last assistant message would be a prefill."""
+    """This applies only to that turn: any other final assistant message would be a prefill."""
     chat = Conversation(reply("Searching", stop="pause_turn"))
     assert chat.say()["stop_reason"] == "pause_turn"
     assert chat.refusal(*chat.messages) is None

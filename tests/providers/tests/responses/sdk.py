@@ -1,4 +1,4 @@
-"""The official SDK at the Responses fake, as its tests use it."""
+"""Helpers that use the official SDK with the fake Responses server."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def open_client(server: ResponsesServer, key: str = "sk-test") -> Any:
 
 
 async def create(client: Any, items: Any = "hi", **fields: Any) -> Any:
-    """Return a response that is not stored."""
+    """Request a response that is not stored and return it."""
     return await client.responses.create(model="test-model", input=items, store=False, **fields)
 
 
 async def collect(client: Any, items: Any = "hi", **fields: Any) -> list[Any]:
-    """Return the events of a response."""
+    """Request a streamed response and return its events."""
     return [event async for event in await create(client, items, stream=True, **fields)]
 
 
 def sent_back(response: Any) -> list[Any]:
-    """Return the items of a response as the next input has them."""
+    """Return the items of a response in the form used in the next input."""
     return [item.model_dump(exclude_none=True, warnings=False) for item in response.output]

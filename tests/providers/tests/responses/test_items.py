@@ -1,4 +1,4 @@
-"""The Responses fake refuses unrelated items; next to every refused list there is an accepted one."""
+"""The fake Responses server refuses unrelated items; each refused list has an accepted counterpart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ledger() -> Ledger:
 
 
 def give(ledger: Ledger, *items: Any, model: str = "m") -> list[dict[str, Any]]:
-    """Return the items of a response the provider gave, as a client keeps them."""
+    """Record the items of a response in the ledger and return them as a client stores them."""
     rendering = Rendering(Reply(items), {"include": ["reasoning.encrypted_content"]}, ledger)
     ledger.record(rendering.output, model, rendering.tokens)
     return rendering.output
@@ -83,13 +83,13 @@ def without(item: dict[str, Any], *keys: str) -> dict[str, Any]:
     ],
 )
 def test_calls_and_outputs_belong_together(ledger: Ledger, wrong: list[Any], right: list[Any], words: str) -> None:
-    """Each call has one output, after it and before anything a user says."""
+    """Each call has one output, after it and before any user message."""
     assert words in refused(ledger, *wrong).message
     assert accepted(ledger, *right).items
 
 
 def test_interleaved_reasoning_and_parallel_calls_are_sent_back_complete(ledger: Ledger) -> None:
-    """Reasoning, call, reasoning, call; their outputs in any order."""
+    """The order is reasoning, call, reasoning, call; the outputs may come in any order."""
     given = give(ledger, Thought(("a", "b")), Call("x"), Thought(), Call("y"), Call("z"))
     outputs = answered(*given)
     assert accepted(ledger, USER, *given, *outputs).items
@@ -97,7 +97,7 @@ def test_interleaved_reasoning_and_parallel_calls_are_sent_back_complete(ledger:
 
 
 def test_reasoning_needs_the_item_after_it(ledger: Ledger) -> None:
-    """The very item, with its id or without; of another type or turn it is not the one."""
+    """It must be the same item, with or without its id; an item of another type or turn is refused."""
     thought, message, call = give(ledger, Thought(("why",)), Text("so"), Call("now"))
     words = f"Item '{thought['id']}' of type 'reasoning' was provided without its required following item."
     for wrong in ([thought], [thought, USER], [thought, call, *answered(call)], [thought, *give(ledger, Text("else"))]):
@@ -108,7 +108,7 @@ def test_reasoning_needs_the_item_after_it(ledger: Ledger) -> None:
 
 
 def test_reasoning_that_ended_its_response_cannot_be_sent(ledger: Ledger) -> None:
-    """There is nothing it could be followed by: a reply that was cut while thinking."""
+    """Nothing can follow it, because the reply was cut off while thinking."""
     assert "required following item" in refused(ledger, USER, *give(ledger, Thought())).message
     assert accepted(ledger, USER, *give(ledger, Thought(), Text("x"))).items
 
@@ -127,7 +127,10 @@ def test_an_item_with_its_id_needs_its_reasoning(ledger: Ledger, item: Any) -> N
 
 
 def test_only_unchanged_reasoning_can_be_decrypted(ledger: Ledger) -> None:
-    """Changed, foreign, moved to another item, from the `added` event, or with another summary: refused."""
+    """Reasoning is refused if it is changed, foreign, moved to another item, or has a different summary.
+
+    It is also refused if taken from the `added` event.
+    """
     thought, message = give(ledger, Thought(("why",)), Text("so"))
     other = give(ledger, Thought(), Text("x"))[0]
     sealed = thought["encrypted_content"]
@@ -143,7 +146,7 @@ def test_only_unchanged_reasoning_can_be_decrypted(ledger: Ledger) -> None:
 
 
 def test_reasoning_without_its_content_is_not_found(ledger: Ledger) -> None:
-    """Nothing is kept for a request that did not ask to store."""
+    """Nothing is stored for a request that did not ask for it."""
     thought, message = give(ledger, Thought(), Text("so"))
     refusal = refused(ledger, USER, without(thought, "encrypted_content"), message)
     assert refusal.status == 404
@@ -152,14 +155,14 @@ def test_reasoning_without_its_content_is_not_found(ledger: Ledger) -> None:
 
 
 def test_reasoning_of_another_model_is_noted(ledger: Ledger) -> None:
-    """The provider takes it out of the prompt without a word."""
+    """The provider removes it from the prompt without notice."""
     assert accepted(ledger, USER, *give(ledger, Thought(), Text("x"), model="n")).notes == (
         "reasoning of another model: n",
     )
 
 
 def test_an_answer_is_sent_back_as_text_or_refusal_and_not_empty(ledger: Ledger) -> None:
-    """In the parts it came in."""
+    """It is sent back in the parts in which it was received."""
     for item, key in ((Text("so"), "text"), (Declined("no"), "refusal")):
         (message,) = give(ledger, item)
         assert accepted(ledger, USER, message).items
@@ -168,7 +171,7 @@ def test_an_answer_is_sent_back_as_text_or_refusal_and_not_empty(ledger: Ledger)
 
 
 def test_ids_are_our_own_complete_and_unique(ledger: Ledger) -> None:
-    """Prefix, alphabet, length, and no other provider's."""
+    """This covers the prefix, the alphabet, the length, and ids of another provider."""
     (message,) = give(ledger, Text("so"))
     (call,) = give(ledger, Call("now"))
     own = message["id"]
@@ -186,7 +189,7 @@ def test_ids_are_our_own_complete_and_unique(ledger: Ledger) -> None:
 
 
 def test_only_our_own_compaction_is_accepted_and_only_one(ledger: Ledger) -> None:
-    """With its id or without; changed or foreign ones and a second one are refused."""
+    """It may lack its id; a changed or foreign compaction and a second one are refused."""
     (compaction,) = give(ledger, Compacted())
     (second,) = give(ledger, Compacted())
     (foreign,) = give(Ledger(), Compacted())
@@ -204,7 +207,7 @@ def test_only_our_own_compaction_is_accepted_and_only_one(ledger: Ledger) -> Non
 
 
 def test_items_before_a_compaction_are_checked_but_not_counted(ledger: Ledger) -> None:
-    """It may be sent or left out; a call does not reach across."""
+    """They may be sent or omitted; a call cannot have its output on the other side of the compaction."""
     (compaction,) = give(ledger, Compacted(tokens=100))
     long = {"role": "user", "content": "word " * 900}
     alone = accepted(ledger, compaction, USER)

@@ -1,4 +1,4 @@
-"""The Responses fake refuses what the provider does; next to every refused body there is an accepted one."""
+"""The fake Responses server refuses the bodies that the provider refuses; each has an accepted counterpart."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def refused(request: Any, rules: Rules = RULES, endpoint: Endpoint = "responses"
     ],
 )
 def test_an_argument_is_refused_and_its_neighbour_is_not(wrong: Any, right: Any, words: str) -> None:
-    """With the words the provider uses, where they are known."""
+    """The refusal has the provider's wording, where it is known."""
     assert words in refused(wrong).message
     assert accepted(right).items
 
@@ -157,7 +157,7 @@ def test_content_is_refused_and_its_neighbour_is_not(wrong: Any, right: Any, wor
 
 
 def test_images_and_files_are_limited_in_number_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over the whole request."""
+    """The limits apply to the whole request."""
     rules = Rules(models=("m",), window=0)
     picture = {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "low"}
     assert accepted(content(*[picture] * 500), rules).items
@@ -225,7 +225,7 @@ def test_a_tool_is_refused_and_its_neighbour_is_not(wrong: Any, right: Any, word
 
 
 def test_fields_for_reasoning_models_are_refused_by_others() -> None:
-    """And the other way round, above."""
+    """The reverse case is tested above."""
     plain = Rules(models=("m",), reasons=False)
     assert "not supported" in refused(body(reasoning={"effort": "low"}), plain).message
     assert "Encrypted content is not supported" in refused(body(include=["reasoning.encrypted_content"]), plain).message
@@ -235,7 +235,7 @@ def test_fields_for_reasoning_models_are_refused_by_others() -> None:
 
 
 def test_a_prompt_over_the_window_is_refused_including_tools_instructions_and_reply() -> None:
-    """By the server's own count; to the token."""
+    """The server's own count is exact to the token."""
     request = body(input="word " * 500, instructions="Be brief.", tools=[tool(description="Tell the time")])
     used = len(accepted(request).prompt)
     assert used > len(accepted(body(input="word " * 500)).prompt) > 500

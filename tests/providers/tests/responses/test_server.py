@@ -1,4 +1,4 @@
-"""The official SDK against the Responses fake; the simulation behaves as described in the provider's guides."""
+"""The official SDK against the fake Responses server; the simulation behaves as described in the provider's guides."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def client(server: ResponsesServer) -> AsyncIterator[Any]:
 
 
 async def test_a_stream_has_the_provider_s_events_in_order(server: ResponsesServer, client: Any) -> None:
-    """Reasoning, text, call: begun, filled, done, one after the other, numbered."""
+    """Reasoning, text and call are each begun, filled and completed, one after the other, with sequence numbers."""
     server.script = [reply("Hello you", reasoning=("**Plan**", "Do it"), calls=[Call("now", '{"a":1}')])]
     events = await collect(client, include=ENCRYPTED, tools=[TOOL])
     assert [event.sequence_number for event in events] == list(range(len(events)))
@@ -71,7 +71,7 @@ async def test_a_stream_has_the_provider_s_events_in_order(server: ResponsesServ
 
 
 async def test_a_reply_can_be_sent_back_from_each_event_but_the_first(server: ResponsesServer, client: Any) -> None:
-    """The encrypted content of `added` is of an item that was not whole yet."""
+    """The encrypted content in `added` belongs to an item that was not complete yet."""
     from openai import BadRequestError
 
     server.script = [reply(reasoning=("Why",), calls=[Call("now")])]
@@ -90,7 +90,7 @@ async def test_a_reply_can_be_sent_back_from_each_event_but_the_first(server: Re
 
 
 async def test_non_streamed_answers_are_the_same_response(server: ResponsesServer, client: Any) -> None:
-    """Without `stream`; encrypted reasoning only when it is asked for."""
+    """Without `stream`, encrypted reasoning is included only on request."""
     server.script = [reply("Hello", reasoning=("Why",)), reply("Hello", reasoning=("Why",))]
     plain = await create(client)
     assert plain.output_text == "Hello"
@@ -99,7 +99,7 @@ async def test_non_streamed_answers_are_the_same_response(server: ResponsesServe
 
 
 async def test_a_reply_can_be_mixed_refused_incomplete_or_failed(server: ResponsesServer, client: Any) -> None:
-    """Each with the events and fields of its kind."""
+    """Each has the events and fields of its kind."""
     server.script = [
         Reply((Call("a", '{"x":1}', "call_a"), Call("b", '{"y":2}', "call_b")), interleaved=True),
         reply(refusal="I will not."),
@@ -139,7 +139,7 @@ async def test_a_long_prompt_is_refused_before_or_in_the_stream() -> None:
 
 
 async def test_http_errors_equal_the_providers(server: ResponsesServer, client: Any) -> None:
-    """Status, code, headers."""
+    """They have the same status, code and headers."""
     import openai
 
     server.script = [rate_limited(retry_after_ms=1500), quota_exhausted(), server_error(), server_error(503)]
@@ -174,7 +174,7 @@ async def test_a_body_that_is_too_large_is_refused_by_the_proxy() -> None:
 
 
 async def test_a_server_without_checks_refuses_nothing() -> None:
-    """For benchmarks with large histories: nothing is counted either."""
+    """Nothing is counted either; this is for benchmarks with large histories."""
     async with ResponsesServer([reply("b")], check=False) as lax, open_client(lax) as other:
         wrong: Any = [{"type": "function_call_output", "call_id": "call_1", "output": "x" * 100_000}]
         response = await create(other, wrong)
@@ -182,7 +182,7 @@ async def test_a_server_without_checks_refuses_nothing() -> None:
 
 
 def test_an_invalid_request_is_refused() -> None:
-    """Method, path, content type, JSON."""
+    """The method, path, content type and JSON are checked."""
 
     def status(method: str, path: str, data: bytes | None = None, kind: str = "application/json") -> int:
         headers = {"Content-Type": kind, "Authorization": "Bearer sk-test"}
@@ -204,7 +204,7 @@ def test_an_invalid_request_is_refused() -> None:
 
 
 async def test_the_shared_server_has_the_provider_s_limits(responses_server: ResponsesServer) -> None:
-    """Thresholds below 50,000 are refused; a body that the fixture's users send is answered."""
+    """Thresholds below 50,000 are refused; a typical body of the fixture's users is answered."""
     from openai import BadRequestError
 
     async with open_client(responses_server) as client:
@@ -215,7 +215,7 @@ async def test_the_shared_server_has_the_provider_s_limits(responses_server: Res
 
 
 async def test_models_are_listed_and_found(client: Any) -> None:
-    """An unknown one is not."""
+    """An unknown model is not found."""
     from openai import NotFoundError
 
     assert [model.id async for model in client.models.list()] == ["test-model"]
@@ -225,7 +225,7 @@ async def test_models_are_listed_and_found(client: Any) -> None:
 
 
 async def test_a_stream_can_end_after_any_event_or_byte(server: ResponsesServer, client: Any) -> None:
-    """Also so that HTTP looks whole."""
+    """This includes ends after which the HTTP body looks complete."""
     from openai import APIConnectionError
 
     server.script = [
@@ -245,7 +245,7 @@ async def test_a_stream_can_end_after_any_event_or_byte(server: ResponsesServer,
 
 
 async def test_a_gate_blocks_the_stream_until_it_is_opened(server: ResponsesServer, client: Any) -> None:
-    """Delays are events, not sleeps; a client that leaves is seen."""
+    """Delays are events instead of sleeps; the server notices a client that disconnects."""
     gate = asyncio.Event()
     server.script = [reply("Hello", gate=gate, gate_after=2), silence()]
     stream = aiter(await create(client, stream=True))
@@ -262,7 +262,7 @@ async def test_a_gate_blocks_the_stream_until_it_is_opened(server: ResponsesServ
 
 
 def test_it_runs_in_a_thread_and_as_a_program_scripted_over_http() -> None:
-    """For tests in another process: Neovim's, the benchmarks'."""
+    """The program is for tests in another process: those with Neovim, and benchmarks."""
     command = [sys.executable, "-m", "tests.providers.responses.server", "--port", "0", "--key", ""]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "python")])}
 

@@ -1,4 +1,4 @@
-"""The simulation of the Responses fake matches the provider's guides: cache, compaction, counting, storing."""
+"""The simulation of the fake Responses server matches the provider's guides: cache, compaction, counting, storing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ async def client(server: ResponsesServer) -> AsyncIterator[Any]:
 
 
 async def test_usage_reports_cached_tokens_by_a_clock_that_tests_advance(server: ResponsesServer, client: Any) -> None:
-    """Prefixes from 1,024 tokens in steps of 128; other keys, another start or five minutes later: nothing."""
+    """Prefixes of 1,024 tokens and more are cached in steps of 128.
+
+    With another key, another prefix or five minutes later there is no hit.
+    """
     start = "word " * 1400
 
     async def cached(text: str, **fields: Any) -> int:
@@ -49,7 +52,7 @@ async def test_usage_reports_cached_tokens_by_a_clock_that_tests_advance(server:
 
 
 async def test_over_the_threshold_it_compacts_first_and_then_answers(server: ResponsesServer, client: Any) -> None:
-    """The compaction item comes first; with it the next prompt is small, and earlier items may be kept or dropped."""
+    """The compaction item comes first and makes the next prompt small; earlier items may be kept or dropped."""
     server.script = [reply("Done")]
     long: list[Any] = [{"role": "user", "content": "word " * 2500}]
     events = await collect(client, long, **OVER_THRESHOLD)
@@ -64,14 +67,14 @@ async def test_over_the_threshold_it_compacts_first_and_then_answers(server: Res
 
 
 async def test_the_usage_of_a_compacting_response_can_count_the_remainder() -> None:
-    """The guide does not say which; an adapter has to live with both."""
+    """The guide does not specify which count is used, so an adapter must handle both."""
     async with ResponsesServer(rules=SMALL, reports_compacted_size=True) as server, open_client(server) as client:
         response = await create(client, "word " * 2500, **OVER_THRESHOLD)
         assert response.usage.input_tokens < 600
 
 
 async def test_compact_keeps_user_messages_beside_one_item(server: ResponsesServer, client: Any) -> None:
-    """Its output is the next input as it is; left out messages are noted."""
+    """Its output is the next input unchanged; omitted messages are noted."""
     history: list[Any] = [
         {"role": "user", "content": "First"},
         {"role": "assistant", "content": "word " * 2000},
@@ -93,7 +96,7 @@ async def test_compact_keeps_user_messages_beside_one_item(server: ResponsesServ
 
 
 async def test_a_trigger_yields_only_a_compaction(server: ResponsesServer, client: Any) -> None:
-    """With its own event; the script is not spent."""
+    """It has its own event; the script is not used up."""
     server.script = [reply("later")]
     events = await collect(client, [{"role": "user", "content": "hi"}, {"type": "compaction_trigger"}])
     assert [item.type for item in events[-1].response.output] == ["compaction"]
@@ -102,7 +105,7 @@ async def test_a_trigger_yields_only_a_compaction(server: ResponsesServer, clien
 
 
 async def test_counting_needs_no_answer_and_has_no_window(server: ResponsesServer, client: Any) -> None:
-    """It counts like `create`."""
+    """It counts in the same way as `create`."""
     counted = await client.responses.input_tokens.count(model="test-model", input="word " * 3000, instructions="x")
     used = (await create(client, "word " * 3000, instructions="x")).usage.input_tokens
     assert counted.input_tokens == used > 3000
@@ -110,7 +113,7 @@ async def test_counting_needs_no_answer_and_has_no_window(server: ResponsesServe
 
 
 async def test_a_stored_response_can_be_continued(server: ResponsesServer, client: Any) -> None:
-    """By response or by item; with `store` false by neither."""
+    """This works by response or by item; with `store` false, by neither."""
     from openai import BadRequestError, NotFoundError
 
     stored = await client.responses.create(model="test-model", input="Hi")
@@ -127,7 +130,10 @@ async def test_a_stored_response_can_be_continued(server: ResponsesServer, clien
 
 
 async def test_a_provider_recognises_its_own_items_after_a_restart() -> None:
-    """Two servers with one ledger are one provider; another one refuses what the first encrypted."""
+    """Two servers with one ledger are the same provider.
+
+    A different provider refuses content encrypted by the first.
+    """
     from openai import BadRequestError
 
     ledger, kept = Ledger(), Reply((Thought(("Why",)), Text("So")))

@@ -21,7 +21,7 @@ SIGNED = {"type": "compaction", "content": "what was said", "signature": "sig"}
 
 
 def wire(options: MessagesOptions | None = None, **settings: Any) -> AnthropicMessages:
-    """Return a wire format whose blobs are PNGs, and PDFs where the hash says so."""
+    """Return a wire format whose blobs are PDFs if the hash begins with `pdf`, and PNGs otherwise."""
     entry = AdapterSettings(
         **{"name": "t", "kind": "anthropic", "base_url": "https://api.anthropic.com", "model": MODEL, **settings}
     )
@@ -34,7 +34,7 @@ def request(*messages: Message, **fields: Any) -> ChatRequest:
 
 
 def body(format_: AnthropicMessages, wanted: ChatRequest) -> dict[str, Any]:
-    """Return the body of a request, decoded."""
+    """Return the decoded body of a request."""
     decoded: dict[str, Any] = msgspec.json.decode(format_.render(wanted).body)
     return decoded
 
@@ -47,12 +47,12 @@ def sent(*messages: Message, **fields: Any) -> list[dict[str, Any]]:
 
 
 def user(number: int, text: str = "hi", **fields: Any) -> Message:
-    """Return a user's message."""
+    """Return a user message."""
     return Message(id=f"u{number}", role="user", content=text, **fields)
 
 
 def assistant(number: int, *parts: Any, calls: tuple[str, ...] = ()) -> Message:
-    """Return a reply; strings among the parts are text, `calls` are ids of calls of `read`."""
+    """Return a reply; strings among the parts are text, and `calls` are the ids of calls of `read`."""
     content = tuple(TextPart(part) if isinstance(part, str) else part for part in parts)
     made = tuple(ToolCall(call, "read", f'{{"path":"{number}"}}') for call in calls)
     return Message(id=f"a{number}", role="assistant", content=content, tool_calls=made)
@@ -70,6 +70,6 @@ def thinking(text: str = "hm", origin: str = ORIGIN, **block: Any) -> ReasoningP
 
 
 def compaction(block: dict[str, Any] = UNSIGNED, origin: str = ORIGIN, number: int = 0) -> Message:
-    """Return the message with a provider's compaction."""
+    """Return a message with a provider's compaction."""
     part = CompactionPart(origin, msgspec.json.encode([block]).decode(), str(block["content"]))
     return Message(id=f"c{number}", role="assistant", content=(part,), tag="compact_summary")

@@ -1,4 +1,4 @@
-"""The check of whole bodies: one rule at a time, and its keys against the SDK's types."""
+"""The check of complete bodies: one rule at a time, and its keys compared with the SDK's types."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FINE = [
 
 @pytest.mark.parametrize("fine", FINE)
 def test_a_valid_body_has_no_problems(fine: Body) -> None:
-    """Blocks in both valid places, texts as strings."""
+    """The bodies have blocks in both valid positions, and texts as strings."""
     assert check_body(fine) == []
 
 
@@ -93,13 +93,13 @@ BROKEN = [
 
 @pytest.mark.parametrize(("broken", "words"), BROKEN, ids=[words for _, words in BROKEN])
 def test_each_problem_is_identified(broken: Body, words: str) -> None:
-    """One sentence describes it."""
+    """One sentence describes each problem."""
     problems = check_body(broken)
     assert any(words in problem for problem in problems), problems
 
 
 def test_blocks_made_by_the_provider_must_be_sent_back_unchanged() -> None:
-    """With the expected blocks given, edits, losses and reordering are found."""
+    """With the expected blocks given, edited, lost and reordered blocks are found."""
     first, second = THOUGHT, THOUGHT | {"thinking": "two"}
     good = body(user(), assistant(first, text(), second, CALL), user(RESULT))
     assert check_body(good, [first, second]) == []
@@ -132,5 +132,5 @@ def test_the_keys_of_a_body_equal_the_sdks() -> None:
     ],
 )
 def test_the_keys_of_a_block_equal_the_sdks(kind: str, name: str) -> None:
-    """For every block that is checked."""
+    """This is checked for every block type."""
     assert sdk_keys("", name) == block_check._KEYS[kind]

@@ -64,12 +64,12 @@ TEXT = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "He
 
 
 def test_text_of_one_piece_is_one_event() -> None:
-    """A burst costs the host one event."""
+    """A burst of text costs the host only one event."""
     assert decode(stream(TEXT)) == [TextDelta("Hey"), Finished("stop", (), Usage(10, 5), "claude-x")]
 
 
 def test_thinking_is_shown_and_kept_encrypted() -> None:
-    """With all its fields, including unknown ones."""
+    """All of its fields are kept, including unknown ones."""
     start = {"type": "thinking", "thinking": "", "signature": "", "future": {"a": 1}}
     deltas = (
         {"type": "thinking_delta", "thinking": "let "},
@@ -84,14 +84,14 @@ def test_thinking_is_shown_and_kept_encrypted() -> None:
 
 
 def test_hidden_thinking_is_kept_encrypted() -> None:
-    """`display: omitted`: empty text, but a signature that must be sent back."""
+    """With `display: omitted`, the text is empty, but the signature must be sent back."""
     start = {"type": "thinking", "thinking": "", "signature": ""}
     (sealed, _) = decode(stream(block(0, start, {"type": "signature_delta", "signature": "sig"})))
     assert isinstance(sealed, ReasoningDone)
 
 
 def test_thinking_without_a_signature_is_not_sent_back() -> None:
-    """Sent by gateways in front of other models."""
+    """Such thinking comes from gateways in front of other models."""
     start = {"type": "thinking", "thinking": "whole", "signature": ""}
     assert decode(stream(block(0, start)))[0] == ReasoningDelta("whole", "thinking")
     assert not any(isinstance(one, ReasoningDone) for one in decode(stream(block(0, start))))
@@ -112,7 +112,7 @@ def test_server_tools_are_kept_unchanged() -> None:
 
 
 def test_calls_are_reported_at_their_start_and_complete_at_the_end() -> None:
-    """In their place among the text; missing or repeated ids are replaced."""
+    """They keep their position among the text; missing or repeated ids are replaced."""
     calls = [
         block(k, {"type": "tool_use", "id": call_id, "name": name, "input": {}}, {"type": "input_json_delta", **given})
         for k, (call_id, name, given) in enumerate(
@@ -140,7 +140,7 @@ def test_calls_are_reported_at_their_start_and_complete_at_the_end() -> None:
     ],
 )
 def test_a_compaction_is_kept_unchanged(start: dict[str, Any], deltas: list[dict[str, Any]]) -> None:
-    """In one delta, complete at its start (on demand), or in two."""
+    """It may come in one delta, in two, or complete at its start (on demand)."""
     body = stream(block(0, {"type": "compaction", **start}, *({"type": "compaction_delta", **one} for one in deltas)))
     begun, done, _ = decode(body)
     assert begun == CompactionBegun()
@@ -165,7 +165,7 @@ def test_server_edits_and_passes_are_reported() -> None:
 
 
 def test_citations_and_unknown_events_are_dropped() -> None:
-    """They contain nothing needed."""
+    """They contain no needed data."""
     cited = block(0, {"type": "text", "text": "a"}, {"type": "citations_delta", "citation": {"url": "u"}})
     body = stream([event("ping")], cited, [event("content_block_sparkle", index=0)])
     assert decode(body)[0] == TextDelta("a")
@@ -179,14 +179,14 @@ def test_a_reply_without_stop_reason_is_complete_with_its_end_marker() -> None:
 
 
 def test_without_the_end_marker_a_reply_is_truncated() -> None:
-    """Even if the stop reason has arrived."""
+    """This applies even if the stop reason has arrived."""
     reader = decoder()
     assert [*reader.feed(stream(TEXT, end=False)), *reader.finish()] == [TextDelta("Hey")]
     assert isinstance(reader.problem, StreamCut)
 
 
 def test_an_openai_end_marker_after_it_is_ignored() -> None:
-    """Gateways append it."""
+    """Gateways append such a marker."""
     assert isinstance(decode(stream(TEXT) + b"data: [DONE]\n\n")[-1], Finished)
     reader = decoder()
     reader.feed(stream(TEXT, end=False) + b"data: [DONE]\n\n")
@@ -207,7 +207,7 @@ def test_an_openai_end_marker_after_it_is_ignored() -> None:
     ],
 )
 def test_text_that_is_not_a_reply_is_malformed(body: bytes) -> None:
-    """The sentence shows it."""
+    """The error shows the text."""
     reader = decoder()
     reader.feed(body)
     reader.finish() if reader.problem is None else None
@@ -216,14 +216,14 @@ def test_text_that_is_not_a_reply_is_malformed(body: bytes) -> None:
 
 @pytest.mark.parametrize("body", [b"[]", b"nope", b'{"type":"message"}'])
 def test_json_that_is_not_a_message_is_refused(body: bytes) -> None:
-    """From a gateway that does not stream."""
+    """It may come from a gateway that does not stream."""
     reader = decoder()
     assert reader.read_json(body) == []
     assert reader.problem is not None
 
 
 def test_an_error_event_before_the_reply_has_its_class() -> None:
-    """It can be retried; a later one truncates the reply."""
+    """Such an error can be retried; a later one truncates the reply."""
     broken = event("error", error={"type": "overloaded_error", "message": "Overloaded"})
     body = f"event: error\ndata: {json.dumps(broken)}\n\n".encode()
     first = decoder()

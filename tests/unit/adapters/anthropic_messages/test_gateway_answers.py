@@ -51,7 +51,7 @@ def test_an_answer_instead_of_a_compaction_stops_further_requests():
 
 
 def test_a_failed_summary_may_be_requested_again():
-    """Anthropic then answers without any content."""
+    """On failure, Anthropic answers without any content."""
     gateway, endpoint = wire(), Endpoint(name="Anthropic", model=request().model)
     assert gateway.read_compaction(whole(), endpoint).part is None
     assert gateway.render_compaction(request(), "") is not None

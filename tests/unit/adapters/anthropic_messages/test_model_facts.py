@@ -1,4 +1,4 @@
-"""The sources of facts about a model: the listing, refusals, its name, in this order."""
+"""The sources of facts about a model, in this order: the listing, refusals, its name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def support(*, supported: bool) -> dict[str, bool]:
 
 @pytest.mark.parametrize("model", NEW)
 def test_new_models_are_known_to_compact(model: str) -> None:
-    """Those in the provider's list, and later ones of their series."""
+    """This covers the models in the provider's list, and later ones of their series."""
     assert ModelFacts().compacts(model, "threshold") is True
     assert ModelFacts().compacts(model, "on_demand") is True
 
@@ -44,7 +44,7 @@ def test_nothing_is_assumed_about_other_models(model: str) -> None:
 
 
 def test_the_listing_is_believed() -> None:
-    """Over the name, for the dated name and its alias."""
+    """It takes precedence over the name, both for the dated name and for its alias."""
     facts = ModelFacts()
     capabilities = {
         "context_management": {"supported": True, "compact_20260112": support(supported=True)},
@@ -61,7 +61,7 @@ def test_the_listing_is_believed() -> None:
     "capabilities", [None, {}, "x", {"context_management": None}, {"context_management": {"supported": True}}]
 )
 def test_an_incomplete_listing_leaves_the_name(capabilities: object) -> None:
-    """Gateways list ids only."""
+    """Gateways list only ids."""
     facts = ModelFacts()
     facts.read_listing(listing(capabilities=capabilities))
     assert facts.compacts("claude-haiku-4-5-20251001", "threshold") is False
@@ -70,14 +70,14 @@ def test_an_incomplete_listing_leaves_the_name(capabilities: object) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"data": 3}', b'{"data": [{"id": 3}]}', b"<html>"])
 def test_an_invalid_listing_teaches_nothing(body: bytes) -> None:
-    """Nor does it fail."""
+    """It does not cause an error either."""
     facts = ModelFacts()
     facts.read_listing(body)
     assert facts.limits("m") is None
 
 
 def test_a_refusal_is_remembered_for_its_model() -> None:
-    """It is new only once."""
+    """The refusal counts as new only once."""
     facts = ModelFacts()
     assert facts.learn("claude-opus-5", "threshold")
     assert not facts.learn("claude-opus-5", "threshold")
@@ -99,12 +99,12 @@ def test_a_refusal_is_remembered_for_its_model() -> None:
     ],
 )
 def test_a_request_without_a_limit_gets_one(model: str, tokens: int) -> None:
-    """Small if prompt and limit together must fit the window."""
+    """The limit is small for models where prompt and limit together must fit the window."""
     assert ModelFacts().output_limit(model) == tokens
 
 
 def test_a_listed_limit_is_used() -> None:
-    """For old models only to reduce it."""
+    """For old models, it is only used to reduce the limit."""
     facts = ModelFacts()
     entries = [{"id": "claude-opus-5", "max_tokens": 128_000}, {"id": "claude-opus-4-1", "max_tokens": 32_000}]
     facts.read_listing(msgspec.json.encode({"data": entries}))

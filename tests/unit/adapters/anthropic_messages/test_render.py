@@ -51,7 +51,7 @@ def test_only_the_fields_of_the_wire_are_sent() -> None:
 
 
 def test_the_system_prompt_has_its_own_field() -> None:
-    """The API has no system messages in its list; later ones are labelled (K5)."""
+    """The API has no system messages in its list; later system messages are labelled (K5)."""
     note = Message(id="n", role="system", content="Be short.", tag="tool_system_prompt")
     summary = Message(id="z", role="system", content="Earlier: x.", tag="compact_summary")
     rendered = body(wire(MessagesOptions(cache=False)), request(SYSTEM, user(1), note, summary, user(2)))
@@ -64,7 +64,7 @@ def test_the_system_prompt_has_its_own_field() -> None:
 
 
 def test_adjacent_messages_of_one_role_are_merged() -> None:
-    """Merged here and nowhere else (R-425)."""
+    """R-425: they are merged here and nowhere else."""
     first, second = sent(user(1, "rules", tag="rules"), user(2, "do it"), assistant(1, "yes"), assistant(2, "done"))[:2]
     assert [block["text"] for block in first["content"]] == ["rules", "do it"]
     assert [block["text"] for block in second["content"]] == ["yes", "done"]
@@ -80,7 +80,7 @@ def test_results_come_first_after_their_calls() -> None:
 
 
 def test_a_mark_sets_the_place_of_a_call() -> None:
-    """A call without one comes after all parts."""
+    """A call without a mark comes after all parts."""
     reply = assistant(1, "a", CallMark(1), "b", calls=("c0", "c1"))
     _, rendered, _ = sent(user(1), reply, result(1, "c0"), result(2, "c1"))
     assert [block.get("id") or block["text"] for block in rendered["content"]] == ["a", "c1", "b", "c0"]
@@ -95,14 +95,14 @@ def test_blank_text_is_left_out(text: str) -> None:
 
 
 def test_a_failed_result_is_marked() -> None:
-    """`is_error` is only sent if true."""
+    """`is_error` is sent only if it is true."""
     failed = Message(id="r", role="tool", content="no such file", tool_call_id="c", is_error=True)
     block = sent(user(1), assistant(1, calls=("c",)), failed)[-1]["content"][0]
     assert block["is_error"] is True
 
 
 def test_unsupported_ids_are_translated_with_their_results() -> None:
-    """Other providers' ids, and ids used twice in a real history; the translation is deterministic."""
+    """This covers other providers' ids and ids used twice in a real history; the translation is deterministic."""
     messages = (
         *(user(1), assistant(1, calls=("call.1",)), result(1, "call.1")),
         *(assistant(2, calls=("call.1", "call_1")), result(2, "call.1"), result(3, "call_1")),
@@ -122,7 +122,7 @@ def test_invalid_arguments_stay_readable(arguments: str) -> None:
 
 
 def test_arguments_cannot_escape_their_place() -> None:
-    """The id is inserted later: a lookalike of its place in arguments or results stays text."""
+    """The id is inserted later, but text in arguments or results that looks like its placeholder stays text."""
     reply = Message(id="a", role="assistant", tool_calls=(ToolCall("c", "read", '{"x":"\\u0000id","y":"\\u0000id"}'),))
     rendered = sent(user(1), reply, result(1, "c", "\x00id"))
     assert rendered[1]["content"][0]["input"] == {"x": "\x00id", "y": "\x00id"}
@@ -130,13 +130,13 @@ def test_arguments_cannot_escape_their_place() -> None:
 
 
 def test_names_of_called_tools_are_adapted() -> None:
-    """Other providers allow dots."""
+    """Other providers allow dots in names."""
     reply = Message(id="a", role="assistant", tool_calls=(ToolCall("c", "fs.read file"),))
     assert sent(user(1), reply, result(1, "c"))[1]["content"][0]["name"] == "fs_read_file"
 
 
 def test_a_conversation_that_begins_with_the_model_gets_a_user_message_first() -> None:
-    """The list is user-first; a summary counts as the user's."""
+    """The list must begin with a user message; a summary counts as one."""
     rendered = sent(assistant(1, "hello"), user(1))
     assert rendered[0]["role"] == "user"
     assert "left out" in rendered[0]["content"][0]["text"]
@@ -146,14 +146,14 @@ def test_a_conversation_that_begins_with_the_model_gets_a_user_message_first() -
 
 
 def test_a_request_never_ends_with_an_assistant_message() -> None:
-    """Newer models refuse to continue from one; its text stays unchanged (thinking is bound to it)."""
+    """Newer models refuse to continue from an assistant message; its text stays unchanged (thinking is bound to it)."""
     rendered = sent(user(1), assistant(1, "It is 4 "))
     assert rendered[1]["content"][0]["text"] == "It is 4 "
     assert rendered[2]["role"] == "user"
 
 
 def test_images_and_documents_are_sent_as_base64() -> None:
-    """With the media type of the bytes: a wrong one is refused."""
+    """The media type is that of the bytes, because a wrong one is refused."""
     parts = (
         TextPart("look"),
         ImagePart(sha256="img", mime="image/jpeg", path="a.png"),
@@ -167,7 +167,7 @@ def test_images_and_documents_are_sent_as_base64() -> None:
 
 
 def test_content_a_model_does_not_accept_becomes_a_note() -> None:
-    """The model knows that something is missing."""
+    """The note tells the model that something is missing."""
     parts = (ImagePart(sha256="i", path="a.png"), DocumentPart(sha256="pdf", path="b.pdf"))
     options = MessagesOptions(image_input=False, document_input=False, cache=False)
     blocks = body(wire(options), request(Message(id="u", role="user", content=parts)))["messages"][0]["content"]
@@ -177,7 +177,7 @@ def test_content_a_model_does_not_accept_becomes_a_note() -> None:
 
 
 def test_too_many_images_drop_the_oldest_in_steps() -> None:
-    """At most 100; dropping one more per request would change the prompt's prefix every time (lesson 22)."""
+    """The limit is 100; dropping one more image per request would change the prompt's prefix every time (lesson 22)."""
 
     def images(count: int) -> list[str]:
         messages = [Message(id=f"u{k}", role="user", content=(ImagePart(sha256="i"),)) for k in range(count)]
@@ -189,7 +189,7 @@ def test_too_many_images_drop_the_oldest_in_steps() -> None:
 
 
 def test_large_images_are_dropped_beside_many_others() -> None:
-    """More than 20 images in a request: 2,000 pixels at most."""
+    """If a request has more than 20 images, they may have at most 2,000 pixels."""
     big = Message(id="b", role="user", content=(ImagePart(sha256="i", width=3000, height=10),))
     few = [Message(id=f"u{k}", role="user", content=(ImagePart(sha256="i"),)) for k in range(19)]
     more = Message(id="m", role="user", content=(ImagePart(sha256="i"),))
@@ -219,7 +219,10 @@ def test_thinking_is_sent_back_unchanged_in_its_place() -> None:
     ],
 )
 def test_a_turn_sends_all_its_thinking_or_none(lost: ReasoningPart) -> None:
-    """Others' reasoning, or that of a truncated reply, cannot be sent back: then none of that turn's is."""
+    """Reasoning of another provider or of a truncated reply cannot be sent back.
+
+    Then none of that turn's reasoning is.
+    """
     turn = (
         *(user(2), assistant(2, thinking("b"), calls=("c2",)), result(2, "c2")),
         *(assistant(3, lost, calls=("c3",)), result(3, "c3")),
@@ -242,7 +245,7 @@ def test_messages_typed_in_a_tool_loop_do_not_end_its_turn() -> None:
 
 
 def test_nothing_encrypted_is_sent_after_the_providers_refusal() -> None:
-    """`send_encrypted` false: without thinking, without compaction."""
+    """With `send_encrypted` false, neither thinking nor compaction is sent."""
     messages = (compaction(SIGNED), user(1), assistant(1, thinking("a"), "one"), user(2))
     rendered = sent(*messages, send_encrypted=False)
     assert rendered[0]["content"][0]["text"].startswith("<history_summary>")
@@ -250,7 +253,7 @@ def test_nothing_encrypted_is_sent_after_the_providers_refusal() -> None:
 
 
 def test_a_turn_never_ends_with_thinking() -> None:
-    """A reply of thinking alone has no content."""
+    """A reply that consists only of thinking has no content."""
     rendered = sent(user(1), assistant(1, thinking("a")), user(2))
     assert [message["role"] for message in rendered] == ["user"]
 
@@ -272,20 +275,20 @@ def test_the_compaction_comes_first_and_protected_messages_follow() -> None:
 
 
 def test_the_reply_of_a_compaction_follows_it_in_one_message() -> None:
-    """Exactly as sent by the server."""
+    """The order is exactly as sent by the server."""
     rendered = sent(compaction(), assistant(1, thinking("a"), "one"), user(1), compact_at=60_000)
     assert kinds(rendered[0]) == ["compaction", "thinking", "text"]
 
 
 def test_only_the_newest_compaction_is_sent() -> None:
-    """Two are an error (R-537)."""
+    """Two compactions are an error (R-537)."""
     rendered = sent(compaction(), compaction({**UNSIGNED, "content": "newer"}, number=1), user(1), compact_at=60_000)
     found = [block for message in rendered for block in message["content"] if block["type"] == "compaction"]
     assert [block["content"] for block in found] == ["newer"]
 
 
 def test_another_providers_compaction_is_never_sent() -> None:
-    """Its text is, as the last line of defence (R-542)."""
+    """Its text is sent instead, as the last line of defence (R-542)."""
     foreign = compaction(origin="openai_responses@api.openai.com")
     silent = Message(id="q", role="assistant", content=(CompactionPart("x@y", "[]"),), tag="compact_summary")
     first = sent(foreign, silent, user(1), compact_at=60_000)[0]
@@ -307,13 +310,13 @@ def test_a_call_without_its_result_is_repaired_and_reported(caplog: pytest.LogCa
 
 
 def test_an_irreparable_history_is_not_sent() -> None:
-    """The sentence says that nothing was lost."""
+    """The error says that nothing was lost."""
     with pytest.raises(RequestRejected, match=r"refuse it .*The chat is unchanged; please report"):
         wire().render(request(SYSTEM))
 
 
 def test_calls_need_tools() -> None:
-    """A request without tools declares those that were called, and forbids calling them."""
+    """A request without tools declares the tools that were called and forbids calling them."""
     messages = (user(1), assistant(1, calls=("c",)), result(1, "c"))
     rendered = body(wire(), request(*messages, tools=()))
     assert [tool["name"] for tool in rendered["tools"]] == ["read"]
@@ -322,7 +325,7 @@ def test_calls_need_tools() -> None:
 
 
 def test_schemas_are_objects_without_choices_at_the_top() -> None:
-    """The API refuses `anyOf` there."""
+    """The API refuses `anyOf` at the top level."""
     odd = msgspec.structs.replace(READ, parameters={"anyOf": [{}], "properties": {}})
     assert body(wire(), request(user(1), tools=(odd,)))["tools"][0]["input_schema"] == {
         "properties": {},
@@ -331,14 +334,17 @@ def test_schemas_are_objects_without_choices_at_the_top() -> None:
 
 
 def test_the_requests_model_is_used() -> None:
-    """Not the entry's."""
+    """The model of the adapter entry is not used."""
     assert body(wire(model="other"), request(user(1)))["model"] == MODEL
     assert PDF.startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("messages", [(), (user(1), assistant(1, "a"), user(2))])
 def test_a_count_may_have_a_thinking_budget(messages: tuple[Message, ...]) -> None:
-    """Counting has no `max_tokens` for the budget to exceed; without messages it only shows that counting works."""
+    """A count has no `max_tokens` that the budget could exceed.
+
+    A count without messages only shows that counting works.
+    """
     adapter = wire(parameters={"thinking": {"type": "enabled", "budget_tokens": 2_000}})
     call = adapter.render_count(request(*messages))
     assert call is not None

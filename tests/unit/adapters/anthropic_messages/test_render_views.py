@@ -87,7 +87,7 @@ def render(format_: Any, wanted: ChatRequest) -> dict[str, Any]:
 def test_any_request_passes_the_check_and_the_types(
     view: list[Message], thinking_: Any, sealed: bool, compact_at: int
 ) -> None:
-    """Orphans, foreign reasoning, odd ids, empty texts, two compactions: a view can contain all of them."""
+    """A view can contain orphans, foreign reasoning, odd ids, empty texts and two compactions."""
     parameters = {"thinking": thinking_} if thinking_ else {}
     last = Message(id="last", role="user", content="go")
     body = render(
@@ -103,7 +103,7 @@ def test_any_request_passes_the_check_and_the_types(
 @given(VIEWS, st.lists(MESSAGES, max_size=8), st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_cached_pieces_change_nothing(view: list[Message], more: list[Message], keeps_first: bool) -> None:
-    """Bytes with a cache equal those without one, for appended and for edited views."""
+    """The bytes are the same with and without a cache, for appended and for edited views."""
     last = Message(id="last", role="user", content="go")
     kept = wire(MessagesOptions(cache=True))
     views = [[*view, last]]
@@ -118,7 +118,7 @@ def test_cached_pieces_change_nothing(view: list[Message], more: list[Message], 
 @given(VIEWS)
 @settings(max_examples=150, deadline=None)
 def test_counting_and_compacting_pass_the_types(view: list[Message]) -> None:
-    """The same messages under other heads."""
+    """They contain the same messages with different other fields."""
     wanted = request(*view, Message(id="last", role="user", content="go"), compact_at=60_000)
     format_ = wire(parameters={"metadata": {"user_id": "u"}, "output_config": {"effort": "low"}})
     count = format_.render_count(wanted)

@@ -1,4 +1,4 @@
-"""Figures of the Messages API become a `Usage` that does not overlap (R-538)."""
+"""Token counts of the Messages API become a `Usage` without overlaps (R-538)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def entry(kind: str, fresh: int, output: int, **more: int) -> dict[str, Any]:
 
 
 def test_the_prompt_is_the_input_plus_both_cache_figures() -> None:
-    """`input_tokens` excludes the cache here."""
+    """In this API, `input_tokens` excludes the cache."""
     counted = normalise_usage(
         {
             "input_tokens": 5,
@@ -37,7 +37,7 @@ def test_the_prompt_is_the_input_plus_both_cache_figures() -> None:
 
 
 def test_the_context_is_the_last_message_entry() -> None:
-    """Never a sum, never a compaction; the others are billed, too."""
+    """It is never a sum or a compaction; the other entries are billed too."""
     passes = [entry("message", 100, 1), entry("compaction", 180_000, 3_500), entry("message", 23_000, 1_000)]
     counted = normalise_usage({"input_tokens": 23_100, "output_tokens": 1_001, "iterations": passes})
     assert counted.reply == Usage(23_000, 1_000)
@@ -46,13 +46,13 @@ def test_the_context_is_the_last_message_entry() -> None:
 
 
 def test_a_compaction_alone_has_no_reply() -> None:
-    """On demand, or paused after it: the top level is zero."""
+    """For an on-demand compaction, or a pause after one, the top level is zero."""
     counted = normalise_usage({"input_tokens": 0, "output_tokens": 0, "iterations": [entry("compaction", 144, 276)]})
     assert counted == Counted(None, (Usage(144, 276),), (Usage(144, 276),))
 
 
 def test_a_single_pass_keeps_the_details_of_the_total() -> None:
-    """Entries do not separate thinking."""
+    """Entries do not report thinking separately."""
     reported = {
         **entry("", 9, 8),
         "iterations": [entry("message", 9, 8, cache_read_input_tokens=3)],
@@ -66,7 +66,7 @@ def test_a_single_pass_keeps_the_details_of_the_total() -> None:
     [None, [], {}, {"output_tokens": -1}, {"output_tokens": 1.5}, {"input_tokens": True}, {"input_tokens": 10**13}],
 )
 def test_a_report_without_figures_is_none(reported: object) -> None:
-    """None, not zero tokens."""
+    """The result is None, not zero tokens."""
     assert normalise_usage(reported) == Counted()
 
 
@@ -85,7 +85,7 @@ def test_later_figures_replace_earlier_ones() -> None:
 
 
 def test_applied_edits_are_read() -> None:
-    """Tool uses, or turns of thinking."""
+    """They are cleared tool uses or cleared turns of thinking."""
     applied = [
         {"type": "clear_tool_uses_20250919", "cleared_input_tokens": 70, "cleared_tool_uses": 3},
         {"type": "clear_thinking_20251015", "cleared_input_tokens": 5, "cleared_thinking_turns": 2},

@@ -1,4 +1,4 @@
-"""The fields of a Messages request besides the messages."""
+"""The fields of a Messages request other than the messages."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def betas(format_: Any, wanted: ChatRequest) -> list[str]:
     ],
 )
 def test_max_tokens_is_the_requested_value(asked: int, settings: dict[str, Any], tokens: int) -> None:
-    """From the request, else the configuration, else the facts about the model."""
+    """The value comes from the request, or else from the configuration, or else from the facts about the model."""
     assert body(wire(**settings), request(user(1), max_output_tokens=asked))["max_tokens"] == tokens
 
 
 def test_max_tokens_stays_within_the_models_limit() -> None:
-    """A higher one is refused."""
+    """A higher value would be refused."""
     format_ = wire()
     format_.read_models(msgspec.json.encode({"data": [{"id": MODEL, "max_tokens": 32_000}]}))
     assert body(format_, request(user(1)))["max_tokens"] == 32_000
@@ -75,7 +75,7 @@ def test_max_tokens_stays_within_the_models_limit() -> None:
     ],
 )
 def test_the_thinking_budget_is_adjusted(given: Any, max_tokens: int, lacks_start: bool, fitted: Any) -> None:
-    """Below the limit, with room for an answer; none if a turn began without."""
+    """It is kept below the limit with room for an answer; there is no budget if a turn began without thinking."""
     assert fit_thinking(given, max_tokens, lacks_start=lacks_start) == fitted
 
 
@@ -102,7 +102,7 @@ BOUND = "messages.1.content.0: Invalid `signature` in `thinking` block. The bloc
 
 
 def test_a_bound_model_without_thinking_receives_none() -> None:
-    """There is no field to allow dropping mismatches."""
+    """No field allows dropping mismatches without thinking."""
     format_ = wire(parameters={"thinking": {"type": "disabled"}})
     turn = request(*LOOP, chat_id="")
     assert b'"thinking":"a"' in format_.render(turn).body
@@ -112,7 +112,7 @@ def test_a_bound_model_without_thinking_receives_none() -> None:
 
 
 def test_the_binding_control_has_its_beta() -> None:
-    """Learned, only for the model that reported it."""
+    """The beta header is learned, and only for the model that reported it."""
     format_ = wire()
     format_.learn_refusal(RequestRejected(BOUND), request(*LOOP))
     assert betas(format_, request(*LOOP)) == ["thinking-binding-controls-2026-08-01"]
@@ -120,7 +120,7 @@ def test_the_binding_control_has_its_beta() -> None:
 
 
 def test_threshold_compaction_is_requested_as_configured() -> None:
-    """R-536; never below the API's minimum, only if the session wants it, and only for a reply."""
+    """R-536: the threshold is at least the API's minimum, and is sent only for a reply, if the session wants it."""
     format_ = wire()
     edits = body(format_, request(user(1), compact_at=100))["context_management"]["edits"]
     trigger = {"type": "input_tokens", "value": SMALLEST_TRIGGER}
@@ -131,7 +131,7 @@ def test_threshold_compaction_is_requested_as_configured() -> None:
 
 
 def test_options_of_context_management() -> None:
-    """Clearing comes first: it may make compaction unnecessary."""
+    """Clearing comes first, because it may make compaction unnecessary."""
     options = MessagesOptions(
         compaction_instructions="Keep names.",
         pause_after_compaction=True,
@@ -150,7 +150,7 @@ def test_options_of_context_management() -> None:
 
 
 def test_after_a_signed_compaction_the_server_does_not_compact() -> None:
-    """It refuses to; the block has its own beta."""
+    """The server refuses to; the block has its own beta header."""
     wanted = request(compaction(SIGNED), user(1), compact_at=60_000)
     assert "context_management" not in body(wire(), wanted)
     assert betas(wire(), wanted) == ["compact-2026-09-04"]
@@ -174,7 +174,7 @@ def test_the_users_instructions_follow_a_complete_prompt() -> None:
 
 
 def test_the_abilities_of_a_model_are_known_without_a_conversation() -> None:
-    """The session asks before it decides."""
+    """The session queries them before it decides."""
     format_ = wire()
     empty = ChatRequest(messages=(), model=MODEL)
     assert format_.render_compaction(empty, "") is not None
@@ -197,13 +197,16 @@ def test_refusals_teach_only_their_own_subject() -> None:
 
 
 def test_the_users_betas_are_kept() -> None:
-    """In any case of the header."""
+    """The case of the header name does not matter."""
     assert beta_header({"Anthropic-Beta": "b, a"}, ["c", "a"]) == {"anthropic-beta": "b,a,c"}
     assert beta_header({}, []) == {}
 
 
 def test_breakpoints_are_four_at_most_and_keep_their_place() -> None:
-    """Tools, system, the user's last two messages; none for a summary or beside automatic caching."""
+    """They are on the tools, the system prompt and the user's last two messages.
+
+    A summary or automatic caching has none.
+    """
     system = Message(id="s", role="system", content="You help.")
     marked = wire().render(request(system, *LOOP, assistant(2, "done"), user(2))).body
     assert marked.count(b"cache_control") == 4
@@ -214,7 +217,7 @@ def test_breakpoints_are_four_at_most_and_keep_their_place() -> None:
 
 
 def test_parallel_tool_calls_can_be_disabled() -> None:
-    """Beside the user's own choice."""
+    """The user's own choice is kept."""
     choice = body(wire(parallel_tool_calls=False), request(user(1)))["tool_choice"]
     assert choice == {"type": "auto", "disable_parallel_tool_use": True}
     given = wire(parallel_tool_calls=False, parameters={"tool_choice": {"type": "any"}})
@@ -223,7 +226,7 @@ def test_parallel_tool_calls_can_be_disabled() -> None:
 
 
 def test_paths_can_be_set() -> None:
-    """Counting is below the chat's path."""
+    """The path for counting is below that of the chat."""
     format_ = wire(chat_path="/anthropic/v1/messages")
     assert format_.render(request(user(1))).path == "/anthropic/v1/messages"
     count = format_.render_count(request(user(1)))
@@ -233,7 +236,7 @@ def test_paths_can_be_set() -> None:
 
 @pytest.mark.parametrize(("answer", "count"), [(b'{"input_tokens": 7}', 7), (b"{}", None), (b"x", None)])
 def test_a_count_is_read(answer: bytes, count: int | None) -> None:
-    """None if there is none."""
+    """The result is None if there is no count."""
     assert wire().read_count(answer) == count
 
 
@@ -247,7 +250,7 @@ def test_a_count_is_read(answer: bytes, count: int | None) -> None:
     ],
 )
 def test_a_wrong_option_is_named(fields: dict[str, Any], words: str) -> None:
-    """At setup, with the key."""
+    """The error comes at setup and names the key."""
     settings = AdapterSettings(name="c", kind="anthropic", base_url="https://api.anthropic.com", **fields)
     with pytest.raises(ConfigError) as caught:
         make_wire(settings, lambda _: b"")
@@ -256,7 +259,7 @@ def test_a_wrong_option_is_named(fields: dict[str, Any], words: str) -> None:
 
 @pytest.mark.parametrize("status", [404, 405, 501])
 def test_an_endpoint_without_a_count_is_not_asked_again(status: int) -> None:
-    """Gateways have no `count_tokens`: one refusal is enough, for that model."""
+    """Gateways have no `count_tokens`: one refusal per model is enough."""
     format_ = wire()
     error = error_from_status(status, "", {}, Endpoint(name="x"))
     format_.learn_missing("count", error, "m")
@@ -266,7 +269,7 @@ def test_an_endpoint_without_a_count_is_not_asked_again(status: int) -> None:
 
 
 def test_errors_during_a_count_teach_nothing() -> None:
-    """The next request asks again."""
+    """The next request counts again."""
     format_ = wire()
     format_.learn_missing("count", error_from_status(500, "", {}, Endpoint(name="x")), request(user(1)).model)
     assert format_.render_count(request(user(1))) is not None

@@ -30,7 +30,7 @@ def embedder(folder: Path, **fields: Any) -> OnnxEmbedder:
 
 @needs_extra
 async def test_a_vector_is_the_mean_of_the_tokens_scaled_to_length_one(tmp_path: Path) -> None:
-    """Padding does not count: texts of other lengths in the batch change nothing."""
+    """Padding does not count, so texts of other lengths in the batch change nothing."""
     maker = embedder(write_model_folder(tmp_path, WORDS))
     alone = await maker.embed(["load file"])
     among = await maker.embed(["save", "load file", "load load load file save save save save"])
@@ -77,7 +77,7 @@ async def test_unusable_vectors_are_empty_and_counted_and_blank_texts_are_skippe
 
 @needs_extra
 async def test_a_text_that_is_too_long_is_truncated_and_counted(tmp_path: Path) -> None:
-    """The length in sentence-transformers' file precedes that in the tokenizer's file."""
+    """The length in the sentence-transformers file takes precedence over that in the tokenizer's file."""
     folder = write_model_folder(tmp_path, WORDS, truncation=2, sentence_bert_config={"max_seq_length": 8})
     maker = embedder(folder)
     kept, cut, far = await maker.embed(["load " * 7 + "save", "load " * 8 + "save", "file " * 9_999])
@@ -155,7 +155,7 @@ def test_a_folder_without_a_model_names_the_expected_files(
 
 
 def test_the_name_follows_the_model_instead_of_the_folder(tmp_path: Path) -> None:
-    """A moved folder keeps its vectors, another model or prefix does not."""
+    """A moved folder keeps its vectors; a different model or prefix does not."""
     one = embedder(write_model_folder(tmp_path / "a", WORDS)).name
     assert embedder(write_model_folder(tmp_path / "b", WORDS)).name == one
     assert embedder(write_model_folder(tmp_path / "c", {**WORDS, "load": [1.0, 0.0, 0.0]})).name != one

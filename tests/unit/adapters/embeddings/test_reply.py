@@ -48,7 +48,7 @@ def test_a_vector_in_a_list_of_one_token_is_read() -> None:
     "numbers", ["[0.0, 0.0]", "[]", "[NaN, 1.0]", "[Infinity, 1.0]", "[null, 1.0]", "[1e300, 1.0]"]
 )
 def test_unusable_numbers_yield_an_empty_vector(numbers: str) -> None:
-    """R-232: zero-norm → none; NaN is what llama.cpp and Ollama write when a model overflows."""
+    """R-232: a vector with zero norm yields none; llama.cpp and Ollama write NaN when a model overflows."""
     payload = f'{{"data": [{{"index": 0, "embedding": {numbers}}}]}}'.encode()
     assert list(read_vectors(payload, 1)[0]) == []
 

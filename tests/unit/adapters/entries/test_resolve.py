@@ -1,4 +1,4 @@
-"""Entries from the editor → settings; in a real Neovim: `tests/nvim/test_adapter_config.py`."""
+"""Conversion of entries from the editor to settings; in a real Neovim: `tests/nvim/test_adapter_config.py`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def resolved(environ: dict[str, str] | None = None, **entry: Any) -> Resolved:
 
 
 def test_the_built_in_adapters_exist_without_an_entry() -> None:
-    """A missing address is only a mistake once the adapter is used."""
+    """A missing URL is a mistake only once the adapter is used."""
     found = resolve_adapters({}, proxy="http://proxy:1", environ={})
     assert set(found.adapters) == set(builtin_adapters())
     assert found.mistakes == []
@@ -44,7 +44,7 @@ def test_the_built_in_adapters_exist_without_an_entry() -> None:
     ],
 )
 def test_an_empty_address_is_a_mistake_without_a_fallback(entry: dict[str, Any], key: str) -> None:
-    """`url = os.getenv("MY_URL") or ""`: the key is sent to no other address than the intended one."""
+    """An example is `url = os.getenv("MY_URL") or ""`: the key is never sent to a URL other than the intended one."""
     found = resolve_adapters({"mine": entry}, proxy="", environ={})
     written = entry.get("url", entry.get("env", {}).get("url"))
     assert found.mistakes == [f'adapters.http.mine.{key}: got "{written}"; expected http://… or https://…']
@@ -52,7 +52,7 @@ def test_an_empty_address_is_a_mistake_without_a_fallback(entry: dict[str, Any],
 
 
 def test_two_entries_of_one_adapter_share_nothing() -> None:
-    """Parameters of one never reach the other."""
+    """Parameters of one entry never reach the other."""
     one = {"builtin": "openai", "parameters": {"a": 1}, "schema": {"x.y": {"default": 2}}, "headers": {"H": "1"}}
     found = resolve_adapters({"one": one, "two": {"builtin": "openai"}}, proxy="", environ={})
     assert found.adapters["one"]["parameters"] == {"a": 1, "x": {"y": 2}}
@@ -69,7 +69,7 @@ def test_some_addresses_come_from_the_environment() -> None:
 
 
 def test_a_price_of_the_user_replaces_the_list_price() -> None:
-    """R-359: a cache price that is left out is that of plain input."""
+    """R-359: an omitted cache price is that of plain input."""
     usage = Usage(1_000_000, 200_000, cache_read_tokens=1_000_000, cache_write_tokens=1_000_000)
     for more, usd in (({}, 6.4), ({"cache_read": 0.2}, 4.6), ({"cache_read": 0, "cache_write": 3}, 5.4)):
         found = resolved(opts={"price": {"input": 2, "output": 2, **more}})

@@ -1,4 +1,4 @@
-"""Every error of the transport has one of our classes and one sentence."""
+"""Every transport error is mapped to one of our classes and one sentence."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_exception_of_the_transport_has_a_row(kind: type[BaseException]) -
 
 
 def test_the_walk_finds_the_exceptions() -> None:
-    """The test above must not be empty."""
+    """Otherwise the test above would have no cases."""
     assert {"ReadTimeout", "RemoteProtocolError", "InvalidURL"} <= {kind.__name__ for kind in TRANSPORT}
 
 
@@ -57,7 +57,7 @@ def test_the_walk_finds_the_exceptions() -> None:
     ids=lambda kind: kind.__name__,
 )
 def test_errors_of_sockets_and_tls_have_a_row(kind: type[BaseException]) -> None:
-    """httpx2 maps some of them, not all."""
+    """httpx2 maps only some of them."""
     assert kind_of(kind()) is not None
 
 
@@ -69,7 +69,7 @@ def test_errors_of_sockets_and_tls_have_a_row(kind: type[BaseException]) -> None
     ],
 )
 def test_an_error_body_is_decoded_in_its_charset_and_with_nan(content: bytes, charset: str) -> None:
-    """Otherwise its code is lost, which identifies a request that is too long."""
+    """Otherwise the code that identifies a request as too long would be lost."""
     headers = {"Content-Type": f"application/json; charset={charset}"}
     response = httpx2.Response(400, content=content, headers=headers, request=REQUEST)
     error = error_from_exception(httpx2.HTTPStatusError("refused", request=REQUEST, response=response), ENDPOINT)
@@ -117,7 +117,7 @@ def said(message: str, code: str | None = None) -> dict[str, Any]:
     ],
 )
 def test_a_status_is_mapped_to_its_class(status: int, body: Any, kind: type[Exception], retryable: bool) -> None:
-    """Through a real exception of the transport, as it is raised."""
+    """The status arrives in a real exception of the transport, as in production."""
     error = error_from_exception(status_error(status, body), ENDPOINT)
     assert type(error) is kind
     assert error.retryable is retryable
@@ -154,7 +154,7 @@ OVERFLOWS = [
 
 @pytest.mark.parametrize(("status", "message", "code"), OVERFLOWS)
 def test_every_wording_of_too_long_is_an_overflow(status: int, message: str, code: str) -> None:
-    """R-535: the session recovers from this class only if it is recognised."""
+    """R-535: the session can recover from this error only if it is recognised."""
     error = error_from_status(status, said(message, code or None), {}, ENDPOINT)
     assert type(error) is ours.ContextOverflow
     body = f'{{"error": {{"message": "{message}", "code": "{code}"}}}}'.encode()
@@ -170,7 +170,7 @@ def test_every_wording_of_too_long_is_an_overflow(status: int, message: str, cod
     ],
 )
 def test_other_size_errors_are_not_overflows(message: str) -> None:
-    """Compacting would not help."""
+    """Compacting would not help with these errors."""
     assert type(error_from_status(400, said(message), {}, ENDPOINT)) is ours.RequestRejected
 
 
@@ -196,7 +196,7 @@ def test_other_size_errors_are_not_overflows(message: str) -> None:
     ],
 )
 def test_an_exception_becomes_a_sentence(error: Exception, kind: type[Exception], words: str) -> None:
-    """Class and words; the address without user, password and query."""
+    """The class and the wording are right; the URL appears without user, password and query."""
     mapped = error_from_exception(error, ENDPOINT)
     assert type(mapped) is kind
     assert words in str(mapped)
@@ -205,7 +205,7 @@ def test_an_exception_becomes_a_sentence(error: Exception, kind: type[Exception]
 
 
 def test_the_innermost_reason_is_shown() -> None:
-    """Its wrappers are less specific."""
+    """The exceptions that wrap it are less specific."""
     error = NotDelivered()
     error.__cause__ = httpx2.ConnectError("All connection attempts failed", request=REQUEST)
     error.__cause__.__cause__ = ssl.SSLCertVerificationError("self-signed certificate")
@@ -247,21 +247,21 @@ def test_the_reason_inside_openrouters_message_is_shown() -> None:
 
 
 def test_a_long_message_of_a_provider_is_shortened() -> None:
-    """One sentence, not a page; line breaks are spaces."""
+    """The result is one sentence, not a page; line breaks become spaces."""
     text = str(error_from_status(400, said("word\n" * 500), {}, ENDPOINT))
     assert len(text) < 420
     assert "\n" not in text
 
 
 def test_retry_after_is_kept_with_the_error() -> None:
-    """Through the transport's exception, whose headers are case-insensitive."""
+    """It is read from the transport's exception, whose headers are case-insensitive."""
     error = error_from_exception(status_error(429, said("slow"), **{"Retry-After": "3"}), ENDPOINT)
     assert isinstance(error, ours.RateLimited)
     assert error.retry_after_s == 3.0
 
 
 def test_a_provider_loading_a_model_keeps_its_message_and_its_wait() -> None:
-    """Elsewhere it is retried after that time, like any other."""
+    """For servers other than local ones, the request is retried after that time, like any other."""
     error = error_from_exception(
         status_error(503, said("Model x is currently loading"), **{"Retry-After": "20"}), ENDPOINT
     )

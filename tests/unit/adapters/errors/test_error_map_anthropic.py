@@ -23,7 +23,7 @@ def body(kind: str, message: str, code: str | None = None) -> dict[str, Any]:
 
 
 def raised(status: int, answer: dict[str, Any], **headers: str) -> ours.AdapterError:
-    """Return our error for one raised by the transport."""
+    """Return our error for an error raised by the transport."""
     response = httpx2.Response(status, json=answer, headers=headers, request=REQUEST)
     return error_from_exception(httpx2.HTTPStatusError("refused", request=REQUEST, response=response), ENDPOINT)
 
@@ -52,7 +52,7 @@ CASES = [
 def test_a_status_is_mapped_to_its_class(
     status: int, answer: dict[str, Any], kind: type[Exception], retryable: bool
 ) -> None:
-    """With the code if there is one, else the type."""
+    """The code decides if there is one, otherwise the type."""
     error = raised(status, answer)
     assert type(error) is kind
     assert error.retryable is retryable
@@ -87,7 +87,7 @@ def test_a_rejected_compaction_has_its_own_error(code: str) -> None:
     ],
 )
 def test_rejected_thinking_has_its_own_error(message: str) -> None:
-    """There is no code for it, only the message."""
+    """The error has no code, only a message."""
     assert type(raised(400, body(INVALID, message))) is ours.EncryptedRefused
 
 
@@ -103,7 +103,7 @@ def test_rejected_thinking_has_its_own_error(message: str) -> None:
     ],
 )
 def test_an_overflow_reports_by_how_much(message: str, prompt: int, limit: int) -> None:
-    """The figures decide how much smaller the next request must be (R-535)."""
+    """The token counts decide how much smaller the next request must be (R-535)."""
     error = raised(400, body(INVALID, message))
     assert isinstance(error, ours.ContextOverflow)
     assert (error.prompt_tokens, error.limit_tokens) == (prompt, limit)
@@ -123,7 +123,7 @@ def test_an_overflow_reports_by_how_much(message: str, prompt: int, limit: int) 
     ],
 )
 def test_an_error_event_is_mapped_to_its_class(kind: str, code: str | None, ours_: type[Exception]) -> None:
-    """It comes with status 200, during a stream or before its first word."""
+    """The event comes with status 200, during a stream or before its first word."""
     error = error_from_payload(msgspec.json.encode(body(kind, "something", code)), ENDPOINT)
     assert type(error) is ours_
 

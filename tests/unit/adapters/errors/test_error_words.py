@@ -1,4 +1,4 @@
-"""Rejected encrypted parts, fields that are too long, waits in a message, and the provider's own code."""
+"""Rejected encrypted parts, fields that are too long, waiting times in a message, and the provider's own code."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def said(message: str, code: str | None = None) -> dict[str, object]:
     ],
 )
 def test_a_rejected_encrypted_part_has_its_own_error(status: int, message: str, code: str | None) -> None:
-    """The session then sends the readable history instead; in a stream it comes as an error event."""
+    """The session then sends the readable history instead; in a stream, the rejection comes as an error event."""
     assert type(error_from_status(status, said(message, code), {}, ENDPOINT)) is EncryptedRefused
     assert type(error_from_payload(json.dumps(said(message, code)).encode(), ENDPOINT)) is EncryptedRefused
 
 
 def test_an_id_that_is_too_long_is_not_an_overflow() -> None:
-    """The code is the same as for a text of 10 MB, which a smaller history fixes."""
+    """The code is the same as for a text of 10 MB, for which a shorter history helps."""
     words = "Invalid 'input[3].{}': string too long. Expected a string with maximum length {}, but got {} instead."
     code = "string_above_max_length"
     call_id = error_from_status(400, said(words.format("call_id", 64, 83), code), {}, ENDPOINT)
@@ -54,7 +54,7 @@ def test_a_wait_in_a_stream_is_read(words: str, seconds: float | None) -> None:
 
 
 def test_the_code_of_the_provider_is_kept() -> None:
-    """Its own word, from both sources; the type if there is no code."""
+    """It is read from both sources; if there is no code, the type is kept."""
     error = error_from_status(400, said("The requested model 'x' does not exist.", "model_not_found"), {}, ENDPOINT)
     assert isinstance(error, ModelNotFound)
     assert error.code == "model_not_found"
@@ -81,7 +81,7 @@ def test_the_code_of_the_provider_is_kept() -> None:
     ],
 )
 def test_an_unknown_model_is_reported_as_such(status: int, body: dict[str, object]) -> None:
-    """With its status and a remedy."""
+    """The report has the status and a remedy."""
     endpoint = Endpoint(name="test", base_url="https://api.test/v1", model="x-large")
     error = error_from_status(status, body, {}, endpoint)
     assert isinstance(error, ModelNotFound)

@@ -1,4 +1,4 @@
-"""Providers' messages about a request that is too long, and the figures in them."""
+"""Providers' messages about a request that is too long, and the token counts in them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SENTENCES = {
 
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_the_figures_in_a_providers_message_are_read(sentence: str) -> None:
-    """Also through the error map, which must recognise the overflow."""
+    """This also works through the error map, which must recognise the overflow."""
     assert read_overflow(sentence) == SENTENCES[sentence]
     error = error_from_status(400, {"error": {"message": sentence}}, {}, Endpoint(name="test"))
     assert isinstance(error, ContextOverflow)
@@ -43,5 +43,5 @@ def test_the_figures_in_a_providers_message_are_read(sentence: str) -> None:
 
 @pytest.mark.parametrize("sentence", ["", "Too many requests: 12 of 10.", "404 not found"])
 def test_other_messages_have_no_figures(sentence: str) -> None:
-    """Zeros, not guesses."""
+    """The results are zeros, not guesses."""
     assert read_overflow(sentence) == (0, 0)

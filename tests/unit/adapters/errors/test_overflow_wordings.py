@@ -1,7 +1,7 @@
-"""Real answers of servers to a request that was too long are recognised, with their figures (R-535, R-451).
+"""Real servers' answers to a request that is too long are recognised, with their token counts (R-535, R-451).
 
-`overflow_wordings.jsonl` has each answer with its source; rows with `held_out` were searched after the
-rules had been written. Rows with `overflow` false sound similar but are about something else.
+`overflow_wordings.jsonl` has each answer with its source; rows with `held_out` were collected after the rules had been
+written. Rows with `overflow` false sound similar but are about something else.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def both_doors(row: dict[str, Any]) -> list[AdapterError]:
 
 @pytest.mark.parametrize("row", LONG, ids=name)
 def test_a_servers_message_about_a_long_request_is_recognised(row: dict[str, Any]) -> None:
-    """With the size and the window in it, which is the target of the retry."""
+    """The error includes the size and the window, which is the target of the retry."""
     for error in both_doors(row):
         assert isinstance(error, ContextOverflow), error
         assert [error.prompt_tokens, error.limit_tokens] == row["figures"]
@@ -46,19 +46,19 @@ def test_a_servers_message_about_a_long_request_is_recognised(row: dict[str, Any
 
 @pytest.mark.parametrize("row", OTHER, ids=name)
 def test_similar_messages_are_not_mistaken_for_it(row: dict[str, Any]) -> None:
-    """A limit on the reply, on a minute, on an image: a shorter history would not help."""
+    """A limit on the reply, per minute or on an image does not count, because a shorter history would not help."""
     assert not [error for error in both_doors(row) if isinstance(error, ContextOverflow)]
 
 
 def test_every_row_names_its_source() -> None:
-    """And the table has the stated size."""
+    """The table also has the required size."""
     assert all(row["source"] for row in ROWS)
     assert len(LONG) >= 100
     assert sum(row["held_out"] for row in ROWS) >= 40
 
 
 def test_the_reason_is_found_after_the_displayed_part() -> None:
-    """A message is shortened for display, not for parsing."""
+    """A message is shortened only for display, not for parsing."""
     error = error_from_status(400, {"error": {"message": "word " * 200 + "prompt is too long"}}, {}, ENDPOINT)
     assert isinstance(error, ContextOverflow)
     assert len(str(error)) < 420
@@ -66,7 +66,7 @@ def test_the_reason_is_found_after_the_displayed_part() -> None:
 
 @pytest.mark.parametrize("body", [b"[" * 5000, b'{"error":' * 3000 + b"1" + b"}" * 3000, b'{"error": 1e999}', b"\x00"])
 def test_an_unreadable_body_is_still_an_error(body: bytes) -> None:
-    """RecursionError is bad input, too."""
+    """A RecursionError counts as bad input too."""
     assert not isinstance(error_from_payload(body, ENDPOINT), ContextOverflow)
 
 
@@ -84,6 +84,6 @@ def test_an_unreadable_body_is_still_an_error(body: bytes) -> None:
     ],
 )
 def test_similar_made_up_messages_are_recognised(sentence: str, long: bool) -> None:
-    """Written from memory of the providers, without public threads as sources."""
+    """They were written from memory of the providers, without public threads as sources."""
     error = error_from_status(400, {"error": {"message": sentence}}, {}, ENDPOINT)
     assert isinstance(error, ContextOverflow) is long

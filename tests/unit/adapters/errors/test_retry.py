@@ -1,4 +1,4 @@
-"""When a failed request is retried, and after which wait."""
+"""When a failed request is retried, and after how long a wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codecompanion.errors import NetworkFailed, Overloaded, RateLimited, Request
 
 
 def test_the_wait_doubles_up_to_a_limit() -> None:
-    """Half a second first, half a minute at most."""
+    """The first wait is half a second, the longest half a minute."""
     error = NetworkFailed("x")
     waits = [wait_before_retry(error, attempt, max_retries=20, random=0.5) for attempt in range(1, 21)]
     assert waits[:4] == [0.5, 1.0, 2.0, 4.0]
@@ -20,7 +20,7 @@ def test_the_wait_doubles_up_to_a_limit() -> None:
 
 @given(st.floats(0, 1), st.integers(1, 10_000))
 def test_the_jitter_stays_within_a_quarter(random: float, attempt: int) -> None:
-    """Property: many editors at one gateway do not retry at once, and nothing overflows."""
+    """Many editors that use one gateway do not retry at the same time, and no value overflows."""
     wait = wait_before_retry(Overloaded("x"), attempt, max_retries=10_000, random=random)
     middle = wait_before_retry(Overloaded("x"), attempt, max_retries=10_000, random=0.5)
     assert wait is not None
@@ -29,7 +29,7 @@ def test_the_jitter_stays_within_a_quarter(random: float, attempt: int) -> None:
 
 
 def test_the_retries_are_limited() -> None:
-    """`max_retries` 0 = never; errors that a retry cannot fix = never."""
+    """With `max_retries` 0 there are none; errors that a retry cannot fix are never retried."""
     assert wait_before_retry(NetworkFailed("x"), 1, max_retries=0, random=0.5) is None
     assert wait_before_retry(NetworkFailed("x"), 3, max_retries=3, random=0.5) is not None
     assert wait_before_retry(NetworkFailed("x"), 4, max_retries=3, random=0.5) is None
@@ -38,7 +38,7 @@ def test_the_retries_are_limited() -> None:
 
 @pytest.mark.parametrize(("wished", "wait"), [(0.0, 0.0), (7.5, 7.5), (60.0, 60.0), (61.0, None), (86_400.0, None)])
 def test_the_providers_wait_is_respected_within_reason(wished: float, wait: float | None) -> None:
-    """Exactly, without jitter; a longer wait is the user's decision."""
+    """The wait is exact, without jitter; a longer wait is the user's decision."""
     assert wait_before_retry(RateLimited("x", wished), 1, max_retries=3, random=0.9) == wait
 
 
@@ -70,5 +70,5 @@ def test_the_providers_wait_is_respected_within_reason(wished: float, wait: floa
     ],
 )
 def test_retry_after_is_parsed_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
-    """Seconds, milliseconds, a date; garbage is ignored."""
+    """The forms are seconds, milliseconds and a date; invalid values are ignored."""
     assert parse_retry_after(headers, now=10.0) == seconds

@@ -22,18 +22,18 @@ NO_JINJA = "t: tools param requires --jinja flag"
 
 
 def with_status(error: AdapterError, status: int) -> AdapterError:
-    """Return the error of an HTTP status."""
+    """Return the error with this HTTP status."""
     error.status = status
     return error
 
 
 def llama_cpp(window: int) -> dict[str, Any]:
-    """Return the answer of a llama.cpp started with that window."""
+    """Return the answer of a llama.cpp server started with this window."""
     return {**LLAMA_CPP, "default_generation_settings": {"n_ctx": window}}
 
 
 class Server:
-    """A server defined by its answers; an error is raised, an event awaited. The test sets its clock."""
+    """A server defined by its answers: errors are raised and events awaited. The test sets its clock."""
 
     def __init__(self, pages: dict[str, Any], **settings: Any) -> None:
         self.pages, self.asked, self.changes, self.forgotten, self.now = pages, list[str](), 0, 0, 100.0
@@ -86,7 +86,7 @@ async def server() -> AsyncIterator[Server]:
 
 
 async def test_its_speed_is_a_running_mean_until_the_connection_is_lost(server: Server) -> None:
-    """Then it may be another server, or another model."""
+    """After that it may be a different server or model."""
     server.reader.learn_speed(FAST, "m")
     assert server.reader.speed("m") == Speed(1_000.0, 50.0)
     server.reader.learn_speed(SLOW, "m")
@@ -102,7 +102,7 @@ async def test_its_speed_is_a_running_mean_until_the_connection_is_lost(server: 
 
 
 async def test_a_model_that_was_unloaded_or_whose_server_was_away_has_lost_its_prompts(server: Server) -> None:
-    """Until it reads them again, even if the server is not asked in between."""
+    """The loss is reported until the model reads them again, even if the server is not queried in the meantime."""
     server.reader.read_prompt("chat", "m")
     server.pages["/props"] = {**llama_cpp(1024), "is_sleeping": True}
     server.now += 1
@@ -152,7 +152,7 @@ async def test_a_local_one_is_asked_before_a_request_unless_just_done(server: Se
 
 
 async def test_a_slow_one_is_not_awaited(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The known facts are used, and the answer once it arrives."""
+    """The known facts are used until the answer arrives."""
     monkeypatch.setattr("codecompanion.adapters.http.server_reader.NEAR_WAIT_S", 0.001)
     await server.reader.make_sure("m")
     gate = server.pages["/props"] = asyncio.Event()
@@ -196,7 +196,7 @@ async def test_a_remote_server_is_not_awaited() -> None:
 
 
 async def test_a_silent_one_keeps_its_known_facts_and_is_asked_again(server: Server) -> None:
-    """It reports nothing else; the next request asks again."""
+    """It reports no other facts, and the next request asks again."""
     await server.reader.make_sure("m")
     server.pages["/props"] = LOST
     server.reader.doubt(LOST)
@@ -220,7 +220,7 @@ async def test_a_loading_one_is_asked_until_it_is_ready(server: Server) -> None:
 
 
 async def test_a_router_is_asked_about_the_used_model_without_starting_it() -> None:
-    """`?model=` returns its server's options; `autoload=false` keeps the router from starting one."""
+    """`?model=` returns the options of that model's server; `autoload=false` prevents the router from starting it."""
     listing = {
         "data": [
             {"id": "a/b", "status": {"value": "loaded"}, "meta": {"n_ctx": 4096}},
@@ -258,7 +258,7 @@ async def test_ollama_is_asked_about_loaded_models_and_abilities() -> None:
 
 
 async def test_another_server_at_the_address_is_not_mistaken_for_the_previous_one() -> None:
-    """After a lost connection, no fact that only the old one reported is valid."""
+    """After a lost connection, facts that only the previous server reported are no longer valid."""
     server = Server({"/props": {**llama_cpp(4096), "chat_template_caps": {"supports_tools": False}}})
     await server.reader.make_sure("m")
     server.pages["/props"] = {"value": 8192}
@@ -269,7 +269,7 @@ async def test_another_server_at_the_address_is_not_mistaken_for_the_previous_on
 
 
 async def test_any_other_endpoint_is_asked_once_per_model() -> None:
-    """A paid one is not asked again; one without an answer is not asked with every reply."""
+    """A paid endpoint is not asked again, and an endpoint without an answer is not asked with every reply."""
     server = Server({"/models": {"data": []}}, local_server=False, limits_path="/models")
     await server.reader.make_sure("m")
     server.reader.doubt(LOST)
@@ -308,7 +308,7 @@ async def test_a_request_waits_only_briefly(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_only_a_refusal_shows_that_tools_are_refused(
     server: Server, error: AdapterError, is_learned: bool
 ) -> None:
-    """llama.cpp's is a 500; text in a reply or from a proxy does not count."""
+    """llama.cpp refuses with a 500; text in a reply or from a proxy does not count."""
     assert server.reader.learn_toolless(error, "m") is is_learned
     assert (server.reader.facts("m").tools is False) is is_learned
 
@@ -329,7 +329,10 @@ async def test_only_a_refusal_shows_that_tools_are_refused(
 async def test_a_refusal_of_tools_is_forgotten_after_a_restart_of_the_server(
     server: Server, page: object, is_kept: bool
 ) -> None:
-    """It may have `--jinja` now; a client that reconnects on its own notices no restart."""
+    """The server may have been restarted with `--jinja`.
+
+    A client that reconnects on its own does not notice the restart.
+    """
     await server.reader.make_sure("m")
     server.reader.learn_toolless(with_status(Overloaded(NO_JINJA), 500), "m")
     server.pages["/props"] = page
@@ -339,14 +342,14 @@ async def test_a_refusal_of_tools_is_forgotten_after_a_restart_of_the_server(
 
 
 async def test_a_refusal_of_tools_is_forgotten_if_the_user_chooses_tools(server: Server) -> None:
-    """A restart with only `--jinja` added is not visible otherwise."""
+    """A restart that only adds `--jinja` is not visible otherwise."""
     server.reader.learn_toolless(with_status(Overloaded(NO_JINJA), 500), "m")
     server.reader.forget_tool_refusal("m")
     assert server.reader.facts("m").tools is None
 
 
 async def test_a_server_that_is_gone_is_not_mistaken_for_the_next_one(server: Server) -> None:
-    """A failed request counts as a loss: the old one's facts are not valid for the next."""
+    """A failed request counts as a loss: the facts of the old server are not valid for the next."""
     await server.reader.make_sure("old")
     for page in (LOST, {"value": 8192}):
         server.pages["/props"] = page
@@ -357,7 +360,7 @@ async def test_a_server_that_is_gone_is_not_mistaken_for_the_next_one(server: Se
 
 
 async def test_a_different_answer_means_a_different_server(server: Server) -> None:
-    """A gateway on the same port: neither the facts nor the listing are valid."""
+    """If a gateway answers on the same port, neither the facts nor the listing are valid."""
     await server.reader.make_sure("m")
     server.pages["/props"] = with_status(Overloaded("t: busy"), 500)
     server.now += NEAR_FRESH_S + 1
@@ -371,7 +374,7 @@ async def test_a_different_answer_means_a_different_server(server: Server) -> No
 
 
 async def test_after_a_loss_the_replying_server_is_asked(server: Server) -> None:
-    """The known window is that of the previous one."""
+    """The known window is that of the previous server."""
     await server.reader.make_sure("m")
     server.now += 1
     server.reader.doubt(LOST)
@@ -385,7 +388,7 @@ async def test_after_a_loss_the_replying_server_is_asked(server: Server) -> None
 
 
 async def test_such_a_server_at_a_public_address_is_asked_once() -> None:
-    """Ollama's own service, a hosted vLLM: each request may cost something."""
+    """For Ollama's own service or a hosted vLLM, each request may cost money."""
     server = Server({"/v1/models": {"data": []}}, base_url="https://ollama.com", limits_path="/v1/models")
     for _ in range(2):
         await server.reader.make_sure("m")

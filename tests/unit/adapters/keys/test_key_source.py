@@ -1,4 +1,4 @@
-"""The sources of keys, and the errors if there is none."""
+"""Sources of API keys, and the errors if there is no key."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def test_a_key_is_read_from_the_environment() -> None:
 
 
 def test_no_key_is_read_if_none_is_configured() -> None:
-    """Ollama and other local servers."""
+    """This is the case for Ollama and other local servers."""
     assert KeyReader(environ={})(entry("")) == ""
 
 
 def test_a_key_is_read_from_a_command() -> None:
-    """Through the shell, without its final newline."""
+    """The command is run through the shell, and the final newline of its output is removed."""
     reader = KeyReader(environ={**os.environ, "PART": SECRET})
     assert reader(entry('cmd: printf "%s\\r\\n" "$PART"')) == SECRET
 
@@ -43,7 +43,7 @@ def test_a_key_is_read_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_functions_key_takes_precedence() -> None:
-    """It was sent with the settings, or later with a change of the adapter."""
+    """The key was sent with the settings, or later with a change of the adapter."""
     reader = KeyReader({"openai": SECRET}, environ={"OPENAI_API_KEY": "other"})
     assert reader(entry("OPENAI_API_KEY")) == SECRET
     reader.give({"openai": "newer"})
@@ -52,7 +52,7 @@ def test_a_functions_key_takes_precedence() -> None:
 
 @pytest.mark.parametrize("place", ["OPENAI_API_KEY", "file:{file}", "cmd:cat {file}", "function"])
 def test_every_key_found_is_registered_for_redaction(tmp_path: Path, place: str) -> None:
-    """From any source: a library's log line may contain it."""
+    """This applies to any source, because a library's log line may contain the key."""
     (tmp_path / "key").write_text(SECRET)
     heard: list[str] = []
     environ = {**os.environ, "OPENAI_API_KEY": SECRET}
@@ -80,7 +80,7 @@ def test_only_a_variable_has_a_name_to_hide_from_commands() -> None:
     ],
 )
 def test_a_missing_key_names_the_adapter_the_source_and_a_remedy(key: str, words: str) -> None:
-    """And never the value found there."""
+    """The error never shows a value found there."""
     limit_s = 0.2 if "sleep" in key else PATIENCE_S
     reader = KeyReader(environ={"PATH": os.environ["PATH"], "EMPTY": " "}, command_limit_s=limit_s)
     with pytest.raises(MissingKey) as caught:
@@ -95,7 +95,7 @@ def test_a_missing_key_names_the_adapter_the_source_and_a_remedy(key: str, words
 
 
 def test_a_failing_commands_output_is_not_shown() -> None:
-    """Neither in the sentence nor in the chained exceptions."""
+    """The output is neither in the error nor in the chained exceptions."""
     reader = KeyReader(environ={"PATH": os.environ["PATH"], "WORD": SECRET}, command_limit_s=1.0)
     for command in ("cmd:echo $WORD; echo $WORD >&2; exit 1", "cmd:echo $WORD; sleep 30"):
         with pytest.raises(MissingKey) as caught:
@@ -116,7 +116,7 @@ def test_a_value_that_cannot_be_a_header_is_not_a_key(content: str, tmp_path: Pa
 
 
 def test_a_binary_file_and_an_empty_one_are_not_keys(tmp_path: Path) -> None:
-    """Each has its own error."""
+    """Each case has its own error."""
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "empty").write_bytes(b"\n")
     for name, words in (("binary", "is not a text file"), ("empty", "is empty")):
@@ -125,7 +125,7 @@ def test_a_binary_file_and_an_empty_one_are_not_keys(tmp_path: Path) -> None:
 
 
 def test_no_repr_shows_the_keys() -> None:
-    """`repr` is what debuggers and logs print."""
+    """`repr` is used by debuggers and logs."""
     assert SECRET not in repr(KeyReader({"openai": SECRET}))
 
 
@@ -140,12 +140,12 @@ def test_no_repr_shows_the_keys() -> None:
     ],
 )
 def test_the_source_of_a_key_has_a_name(key: str, label: str) -> None:
-    """For the sentences about refused keys."""
+    """The name is used in errors about refused keys."""
     assert key_label(entry(key)) == label
 
 
 def test_keys_are_registered_before_an_adapter_needs_them(tmp_path: Path) -> None:
-    """Lesson 44: a tool may find them first, in the file or in the source used by a configuration function."""
+    """Lesson 44: otherwise a tool may find the keys first, in the file or the source a configuration function uses."""
     (tmp_path / "key").write_text(f"{SECRET}\n")
     heard: list[str] = []
     reader = KeyReader({"one": "given-1"}, environ={}, on_key=heard.append)
@@ -155,7 +155,7 @@ def test_keys_are_registered_before_an_adapter_needs_them(tmp_path: Path) -> Non
 
 
 def test_a_literal_key_in_the_configuration_is_recognised_by_its_prefix() -> None:
-    """No request is sent without a key; the help on keys is named."""
+    """A literal key is rejected as a missing variable, with a reference to the help on keys."""
     with pytest.raises(MissingKey) as caught:
         KeyReader(environ={})(entry("literal:sk-"))
     assert "env.api_key is “sk-…”, but no environment variable has that name" in str(caught.value)

@@ -1,4 +1,4 @@
-"""Keys known to this host are in no tool result, in any encoding (lesson 44)."""
+"""Keys known to this host never appear in a tool result, in any encoding (lesson 44)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_text_that_only_names_the_owner_of_a_key_stays() -> None:
 
 @pytest.mark.parametrize("word", ["ollama", "postgres", "no-key-needed", "1234567890", "1234", "", "a b c 1 2 3"])
 def test_a_value_that_may_be_any_word_is_not_redacted(word: str) -> None:
-    """A local server often gets a made-up key: its word must stay readable."""
+    """A local server often gets a made-up key; such a word must stay readable."""
     assert known(word).hide(f"run {word} now") == f"run {word} now"
 
 
@@ -76,7 +76,7 @@ def test_the_environment_is_known_by_names_and_passwords_in_addresses() -> None:
 
 
 def test_each_secret_part_of_headers_cookies_and_connection_strings_is_known() -> None:
-    """The words beside the key are kept."""
+    """Only the secrets are redacted; the words around them are kept."""
     secrets = KnownSecrets()
     given_values = {
         "OPENAI_CUSTOM_HEADERS": "X-Team: blue, X-Gate: gate1234pencil",
@@ -96,7 +96,7 @@ def test_the_keys_are_not_in_the_objects_repr() -> None:
 
 
 def test_a_variable_that_only_sounds_like_a_key_redacts_nothing() -> None:
-    """`compass-01` is a host; a proxy's password is still redacted."""
+    """The host name `compass-01` stays readable, but the password of a proxy is still redacted."""
     secrets = KnownSecrets()
     given_values = {"COMPASS_HOST": "compass-01", "HTTPS_PROXY": "http://me:pencil-77@proxy:3128"}
     secrets.learn_environment(given_values, is_plain_name=given_values.__contains__)
@@ -104,7 +104,7 @@ def test_a_variable_that_only_sounds_like_a_key_redacts_nothing() -> None:
 
 
 def test_a_key_with_invalid_utf8_is_redacted() -> None:
-    """As `os.environ` has them, as a tool's output shows them, and in percent and hexadecimal form."""
+    """The key is redacted as it appears in `os.environ`, in tool output, and in percent and hexadecimal encoding."""
     hide = known("p\udce4ss-1234-abc").hide
     for shown in ("p\udce4ss-1234-abc", "p\ufffdss-1234-abc", "p%E4ss-1234-abc", "70e473732d313233342d616263"):
         assert hide(f"a {shown} b") == "a [hidden] b"

@@ -1,4 +1,4 @@
-"""Keys stay out of texts (lesson 44)."""
+"""Redaction of keys in texts (lesson 44)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from codecompanion.adapters.keys.redact import _KEY_SHAPES, HIDDEN, plain_url, r
     ],
 )
 def test_text_that_looks_like_a_key_is_redacted(text: str) -> None:
-    """Also keys that are not ours: the provider echoes a mistyped one."""
+    """Keys that are not ours are redacted, too: a provider's error message may echo a mistyped one."""
     shown = redact(text)
     assert HIDDEN in shown
     for word in ("abcDEF", "wxyz", "SyA123", "abcdefgh1", "0123456789", "c2lnbm"):
@@ -63,7 +63,7 @@ def test_searching_only_where_a_key_can_begin_redacts_the_same(text: str) -> Non
 
 
 def test_secrets_are_redacted_in_any_form() -> None:
-    """The longest first, so that no tail of one remains."""
+    """Longer secrets are replaced first, so that no part of one remains."""
     assert redact("a hunter2hunter2 b hunter2", ("hunter2", "hunter2hunter2", "a")) == f"a {HIDDEN} b {HIDDEN}"
 
 
@@ -82,7 +82,7 @@ def test_an_address_is_shown_without_credentials(url: str, shown: str) -> None:
 
 
 def test_an_endpoints_repr_has_no_secrets() -> None:
-    """It travels through log calls."""
+    """Endpoints are passed to log calls, so their repr must not contain secrets."""
     endpoint = Endpoint(name="a", secrets=("hunter2",))
     assert "hunter2" not in f"{endpoint!r} {endpoint}"
     assert endpoint.say("hunter2 was refused") == f"a: {HIDDEN} was refused"

@@ -1,4 +1,4 @@
-"""The offline adapter: real tool calls from plain words, recordings, summaries."""
+"""The offline adapter: actual tool calls from plain words, recordings and summaries."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def text_of(events: list[StreamEvent]) -> str:
 
 
 async def test_a_whole_turn_of_instructions_runs_the_tools() -> None:
-    """Rounds in order, parallel calls, then the results as text."""
+    """Rounds run in order, calls of one round in parallel; the last reply shows the results as text."""
     made = adapter()
     chat = [user("read a.txt; search for x, then replace x with y in a.txt")]
     seen: list[list[str]] = []
@@ -84,7 +84,7 @@ async def test_a_whole_turn_of_instructions_runs_the_tools() -> None:
 
 
 async def test_a_repeated_request_yields_the_same_answer() -> None:
-    """Deterministic, whatever came before."""
+    """The answer is deterministic: it does not depend on earlier requests."""
     made = adapter()
     first = await ask(made, user("read a.txt"))
     await ask(made, user("Hello"))
@@ -92,7 +92,7 @@ async def test_a_repeated_request_yields_the_same_answer() -> None:
 
 
 async def test_other_text_is_answered_with_the_supported_instructions() -> None:
-    """In chunks that join to the text."""
+    """The help is sent in chunks that join to the complete text."""
     events, finished = await ask(adapter(chunk_chars=5), user("Why does foo() return nil?"))
     assert text_of(events) == HELP
     assert sum(isinstance(event, TextDelta) for event in events) > 20
@@ -100,7 +100,7 @@ async def test_other_text_is_answered_with_the_supported_instructions() -> None:
 
 
 async def test_only_offered_tools_are_called() -> None:
-    """The rest is reported."""
+    """The reply reports that the other tools are not available."""
     events, finished = await ask(adapter(), user("read a.txt"), tools=())
     assert finished.tool_calls == ()
     assert "`read_file` is not available" in text_of(events)
@@ -122,7 +122,7 @@ async def test_after_a_compaction_it_waits() -> None:
 
 
 async def test_a_summary_is_written_by_the_given_summariser() -> None:
-    """About the subject, not about the prompt."""
+    """The summariser receives the messages to summarise, not the prompt."""
     fields = {"purpose": "summary", "subject": [user("a"), user("b")], "max_output_tokens": 700}
     events, finished = await ask(adapter(), user("prompt"), **fields)
     assert text_of(events) == "2 messages in 700 tokens"
@@ -155,7 +155,10 @@ RECORDING = [
 
 
 async def test_a_recording_is_replayed_reply_by_reply() -> None:
-    """The n-th reply for the n-th request, per chat; the recorded usage counted other requests and is not reported."""
+    """Each chat gets the n-th reply for its n-th request.
+
+    Recorded usage is not reported, as it counted other requests.
+    """
     made = OfflineAdapter(
         AdapterSettings(name="offline", kind="offline"),
         summarise=lambda messages, limit: "s",
@@ -187,7 +190,7 @@ async def test_the_recorded_results_are_available() -> None:
 
 
 async def test_a_recording_is_read_from_the_configured_file(tmp_path: Path) -> None:
-    """In the transcript format."""
+    """The file is in the transcript format."""
     path = tmp_path / "chat.jsonl"
     lines = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello", "meta": {"cycle": 1}}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -201,7 +204,7 @@ async def test_a_recording_is_read_from_the_configured_file(tmp_path: Path) -> N
     ("content", "words"), [(b'{"role": "user"\n', ":1: not JSON"), (b"\xff\n", "UTF-8"), (None, "no such file")]
 )
 async def test_a_bad_recording_is_named(tmp_path: Path, content: bytes | None, words: str) -> None:
-    """File, line, expected form."""
+    """The error names the file, the line and the expected form."""
     path = tmp_path / "chat.jsonl"
     if content is not None:
         path.write_bytes(content)
@@ -211,7 +214,7 @@ async def test_a_bad_recording_is_named(tmp_path: Path, content: bytes | None, w
 
 
 async def test_it_can_be_slowed_down_and_cancelled() -> None:
-    """For demonstrations; a cancelled reply of a recording is played again."""
+    """Replies can be delayed for demonstrations; a cancelled reply of a recording is played again."""
     waits: list[float] = []
     reached = asyncio.Event()
 
@@ -235,7 +238,7 @@ async def test_it_can_be_slowed_down_and_cancelled() -> None:
 
 
 async def test_every_text_survives_being_split() -> None:
-    """With any white space and line ends."""
+    """The chunks join to the original text, with any white space and line ends."""
     for text in ("", " ", "a", "  lead", "x" * 100, "a\n\nb\tc  d\r\n", "ünï cödé 🎉 " * 9, "\n" * 30):
         for size in (1, 2, 24):
             made = adapter(chunk_chars=size)
@@ -244,7 +247,7 @@ async def test_every_text_survives_being_split() -> None:
 
 
 async def test_it_lists_its_models_and_shows_its_request() -> None:
-    """The rest of the protocol."""
+    """The remaining methods of the adapter protocol work."""
     made = adapter()
     assert await made.list_models() == ["offline"]
     request = ChatRequest(messages=[user("hi")], model="offline")

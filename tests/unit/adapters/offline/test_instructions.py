@@ -73,7 +73,7 @@ def edit(old: str, new: str) -> tuple[str, dict[str, Any]]:
     ],
 )
 def test_one_instruction_becomes_one_call(text: str, expected: tuple[str, dict[str, Any]]) -> None:
-    """The forms in the help, in natural sentences."""
+    """All forms in the help are understood, also within natural sentences."""
     assert rounds(text) == [[expected]]
 
 
@@ -90,7 +90,7 @@ def test_then_puts_each_step_into_its_own_round() -> None:
 
 @pytest.mark.parametrize("text", ["read a; search for x; find files *.c", "read a\nsearch for x\nfind files *.c"])
 def test_read_only_steps_run_in_parallel(text: str) -> None:
-    """Parallel calls in one reply, like a model's."""
+    """The calls are sent in parallel in one reply, as a model would send them."""
     assert [[tool for tool, _ in calls] for calls in rounds(text)] == [["read_file", "grep_search", "file_search"]]
 
 
@@ -105,12 +105,12 @@ def test_a_changing_step_waits_for_its_turn() -> None:
 
 
 def test_several_files_are_several_calls() -> None:
-    """In one round."""
+    """The calls are in one round."""
     assert rounds("read a.txt, b.txt and c.txt") == [[read("a.txt"), read("b.txt"), read("c.txt")]]
 
 
 def test_and_before_a_verb_separates_steps() -> None:
-    """But not inside a search term."""
+    """An "and" inside a search term separates nothing."""
     assert rounds("read a.txt and search for b") == [[read("a.txt"), ("grep_search", {"query": "b"})]]
     assert rounds("search for salt and pepper") == [[("grep_search", {"query": "salt and pepper"})]]
 
@@ -130,7 +130,7 @@ def test_other_text_is_not_an_instruction(text: str) -> None:
 
 
 def test_unknown_parts_are_reported() -> None:
-    """Beside the known ones."""
+    """The parts that were understood become calls, and the others are reported."""
     found = plan('read a.txt; dance with "me"')
     assert [[step.tool for step in steps] for steps in found.rounds] == [["read_file"]]
     assert found.not_understood == ("dance with me",)
@@ -138,7 +138,7 @@ def test_unknown_parts_are_reported() -> None:
 
 @given(st.text(alphabet=st.sampled_from("read a.txt;\n`'\"then and in with to search for \ue000\ue0011")))
 def test_any_text_yields_valid_calls(text: str) -> None:
-    """Property: no crash, no empty argument that a schema would refuse, nothing slow."""
+    """Property: no text causes a crash or an empty argument that a schema would refuse, and none is slow to read."""
     for steps in plan(text).rounds:
         assert steps
         for step in steps:

@@ -27,14 +27,14 @@ def result(call_id: str, text: str = "out") -> Message:
 
 
 def test_a_valid_chat_has_no_problems() -> None:
-    """Parallel calls, results in any order, ids reused in a later turn."""
+    """Parallel calls, results in any order and ids reused in a later turn are valid."""
     chat = [user(), call("a", "b"), result("b"), result("a"), call("a"), result("a"), user()]
     assert check_request(chat) == []
     assert repair_request(chat) == [chat[0], chat[1], chat[3], chat[2], *chat[4:]]
 
 
 def test_each_violation_is_named() -> None:
-    """One sentence each, with the place."""
+    """Each problem is reported in one sentence that gives its position."""
     chats = {
         "does not follow its call": [user(), result("a")],
         "comes before the result": [call("a"), user(), result("a")],
@@ -48,7 +48,7 @@ def test_each_violation_is_named() -> None:
 
 
 def test_a_result_is_moved_after_its_call() -> None:
-    """A user message queued while a tool ran."""
+    """If a user message was queued while a tool ran, the result is moved before it."""
     chat = [user(), call("a", "b"), result("a"), user("more"), result("b")]
     assert repair_request(chat) == [chat[0], chat[1], chat[2], chat[4], chat[3]]
 
@@ -70,7 +70,7 @@ def test_repeated_ids_in_one_message_are_made_distinct() -> None:
 
 
 def test_reasoning_alone_is_not_content() -> None:
-    """A reply without text is dropped, which is not a repair; from a user it would be our bug."""
+    """A reply without text is dropped, which does not count as a repair; an empty user message is a problem."""
     only_thought = Message(id="a", role="assistant", content=(ReasoningPart("hm"),))
     assert is_silent(only_thought)
     assert check_request([only_thought]) == []
@@ -109,7 +109,10 @@ MESSAGES = st.lists(
 @settings(deadline=None)
 @given(MESSAGES)
 def test_the_endpoint_accepts_the_request_for_any_chat(messages: list[Message]) -> None:
-    """Property: the server's own rules are the judge; a second repair changes nothing, the input is unchanged."""
+    """Property: the server's own rules accept every request.
+
+    A second repair changes nothing, and the input is unchanged.
+    """
     before = msgspec.json.encode([repr(message) for message in messages])
     repaired = repair_request(messages)
     assert check_request(repaired) == []

@@ -55,7 +55,7 @@ def facts(events: list[StreamEvent]) -> tuple[str, str, list[str], Finished | No
 @pytest.mark.sweep
 @pytest.mark.parametrize("crlf", [False, True])
 def test_a_reply_split_at_any_byte_is_the_same_reply(crlf: bool) -> None:
-    """Text, reasoning, mixed tool calls and usage; also byte by byte."""
+    """A reply with text, reasoning, tool calls and usage is the same for any split, even byte by byte."""
     calls = [Call("weather", '{"city": "Łódź 🎉"}', "call_a"), Call("weather", '{"city": "Rome"}', "call_b")]
     usage = {"prompt_tokens": 9, "completion_tokens": 3}
     answer = reply("naïve 🎉 text", reasoning="hm — ünd", calls=calls, usage=usage, crlf=crlf, one_chunk=True)
@@ -74,7 +74,7 @@ def test_a_reply_split_at_any_byte_is_the_same_reply(crlf: bool) -> None:
 
 
 def test_a_reply_that_ends_at_any_byte_is_complete_or_truncated() -> None:
-    """Lesson 39: complete exactly from the finish reason on, and never an exception."""
+    """Lesson 39: the reply is complete exactly from the finish reason on, and no exception is raised."""
     (body,) = reply("Hello", calls=[Call("now", "{}", "a")], one_chunk=True).parts
     assert isinstance(body, bytes)
     complete_from = body.index(b'"finish_reason":"tool_calls"')
@@ -95,7 +95,7 @@ def test_a_burst_is_one_event() -> None:
 
 
 def test_events_keep_their_order() -> None:
-    """Reasoning, text, calls: joined only with their neighbours."""
+    """Reasoning, text and calls are joined only with neighbours of their kind."""
     body = data(
         delta(reasoning_content="a"),
         delta(reasoning_content="b"),
@@ -122,7 +122,7 @@ def test_reasoning_sent_under_two_names_counts_once() -> None:
 
 
 def test_content_parts_are_separated() -> None:
-    """Mistral: thinking and text as a list."""
+    """Mistral sends thinking and text as a list of content parts."""
     parts = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}, {"type": "text", "text": "!"}]},
         {"type": "text", "text": "Yes"},
@@ -151,7 +151,10 @@ def test_content_parts_are_separated() -> None:
     ],
 )
 def test_usage_is_found_at_each_endpoints_place(chunks: list[Any]) -> None:
-    """In a last chunk, under `x_groq`, in the choice (Moonshot), repeatedly (the last counts)."""
+    """Usage is read from a last chunk, from `x_groq` or from the choice (Moonshot).
+
+    If it is repeated, the last counts.
+    """
     assert finished(data(delta("stop", content="x"), *chunks)).usage == Usage(5, 1)
 
 
@@ -168,7 +171,7 @@ def test_usage_is_found_at_each_endpoints_place(chunks: list[Any]) -> None:
     ],
 )
 def test_finish_reasons_are_mapped(reason: str, stop: str) -> None:
-    """An unknown one is a stop; so is `tool_calls` without a call."""
+    """An unknown finish reason counts as a stop, and so does `tool_calls` without a call."""
     assert finished(data(delta(reason, content="x"))).stop == stop
 
 
@@ -178,7 +181,7 @@ def test_the_reason_error_is_not_an_end() -> None:
 
 
 def test_null_and_missing_fields_are_harmless() -> None:
-    """`tool_calls: null`, `choices: null`, a null delta, a choice without index, a refusal."""
+    """`tool_calls: null`, `choices: null`, a null delta, a choice without index and a refusal cause no error."""
     body = data(
         {"choices": None},
         {"choices": [{"delta": None}]},
@@ -205,14 +208,14 @@ def test_nothing_after_the_end_marker_counts() -> None:
 
 
 def test_an_overflow_reported_inside_the_stream_is_an_overflow() -> None:
-    """VLLM and llama.cpp answer 200 first (R-535)."""
+    """vLLM and llama.cpp answer 200 before they report the overflow (R-535)."""
     error = {"error": {"message": "This model's maximum context length is 4096 tokens", "code": 400}}
     for body in (data(error), b"event: error\n" + data(error), b"error: " + msgspec.json.encode(error) + b"\n\n"):
         assert isinstance(run(body)[1].problem, ContextOverflow)
 
 
 def test_an_error_as_plain_json_in_an_event_stream_is_reported() -> None:
-    """The content type says stream, the body is the error object."""
+    """The content type is that of a stream, but the body is an error object."""
     body = b'{"error": {"message": "The model `x` does not exist"}}'
     assert "does not know the model" in str(run(body)[1].problem)
 
@@ -224,12 +227,12 @@ def test_an_empty_reply_is_truncated(body: bytes) -> None:
 
 
 def test_text_that_is_not_a_stream_is_malformed() -> None:
-    """Prose instead of events."""
+    """Prose in place of events is reported as a malformed reply."""
     assert isinstance(run(b"upstream connect error or disconnect\n")[1].problem, MalformedReply)
 
 
 def test_a_reply_split_over_choices_is_one_reply() -> None:
-    """Copilot without streaming."""
+    """Copilot splits a reply into several choices if it is not streamed."""
     call = {"id": "a", "type": "function", "function": {"name": "now", "arguments": "{}"}}
     body = {
         "choices": [
@@ -276,13 +279,13 @@ def test_a_reply_without_a_finish_reason_is_complete_if_its_parts_are() -> None:
     ],
 )
 def test_a_reply_with_incomplete_parts_is_truncated(body: bytes) -> None:
-    """No end marker, half a call, nothing at all, an error."""
+    """A missing end marker, a partial call, an empty reply or an error means that the reply is truncated."""
     assert isinstance(run(body)[1].problem, StreamCut)
 
 
 @pytest.mark.sweep
 def test_a_call_in_many_pieces_with_repeated_ids_is_read_once() -> None:
-    """A text in pieces of a few characters: a second, not an hour."""
+    """Arguments in tens of thousands of chunks take a second to join, not an hour."""
     pieces = ['{"text": "', *["abcd"] * 50_000, '"}']
     chunks = [delta(tool_calls=[{"index": 0, "id": "c1", "function": {"arguments": piece}}]) for piece in pieces]
     first = delta(tool_calls=[{"index": 0, "id": "c1", "function": {"name": "write"}}])

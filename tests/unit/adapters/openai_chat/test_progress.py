@@ -1,4 +1,4 @@
-"""The prompt progress of llama.cpp's server: requested and read only there."""
+"""Prompt progress of llama.cpp's server: requested from that server only, and read from its stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def wire(url: str = "http://127.0.0.1:8080/v1", **fields: Any) -> OpenAIChat:
 
 
 def sent(format_: OpenAIChat) -> dict[str, Any]:
-    """Return the body of a request, after its gate."""
+    """Return the validated body of a request."""
     call = format_.render(ChatRequest(messages=(Message(id="u", role="user", content="Hello"),), model="smol"))
     format_.gate().require_valid(call.chunks, "reply")
     body: dict[str, Any] = msgspec.json.decode(call.body)
@@ -29,7 +29,7 @@ def sent(format_: OpenAIChat) -> dict[str, Any]:
 
 
 def listing(owner: str) -> bytes:
-    """Return a list of models."""
+    """Return a model listing whose model belongs to this owner."""
     return msgspec.json.encode({"object": "list", "data": [{"id": "smol", "object": "model", "owned_by": owner}]})
 
 
@@ -54,7 +54,7 @@ def test_only_a_local_llama_cpp_is_asked(owner: str, url: str, parameters: Any, 
 
 @pytest.mark.parametrize("parameters", [{}, {"return_progress": True}])
 def test_a_server_that_refuses_it_is_not_asked_again(parameters: Any) -> None:
-    """A gateway on llama.cpp's former port: the user's own setting is dropped, too."""
+    """The field is dropped even if the user has set it; a gateway may use llama.cpp's former port."""
     format_ = wire(parameters=parameters)
     format_.read_models(listing("llamacpp"))
     assert sent(format_)["return_progress"] is True
@@ -66,7 +66,7 @@ def test_a_server_that_refuses_it_is_not_asked_again(parameters: Any) -> None:
 
 
 def test_the_listing_of_a_former_server_is_forgotten() -> None:
-    """Progress is no longer requested, and its windows are no longer valid."""
+    """Progress is no longer requested, and the reported facts about its models are discarded."""
     format_ = wire()
     format_.read_models(listing("llamacpp"))
     format_.learn_refusal(
@@ -79,7 +79,7 @@ def test_the_listing_of_a_former_server_is_forgotten() -> None:
 
 
 def test_the_progress_comes_before_the_reply() -> None:
-    """In tokens; the last report, and an invalid one, are ignored."""
+    """Progress is reported in tokens; invalid reports, and those after the reply has begun, are ignored."""
     reports = [{"total": 6100, "cache": 0, "processed": 2048, "time_ms": 9}, {"total": 10, "processed": 10}]
     strange: list[Any] = [{"total": "many"}, {"total": -1, "processed": -2}, 7, {"total": 10**12, "processed": 1}]
     chunks = [{**delta(role="assistant", content=None), "prompt_progress": one} for one in reports + strange]

@@ -44,7 +44,7 @@ ENCRYPTED = {"type": "reasoning.encrypted", "data": "gAAAAABp", "id": "rs_1", **
     ],
 )
 def test_pieces_of_one_entry_are_joined_and_others_stay_separate(pieces: list[Any], whole: list[Any]) -> None:
-    """By type and index, in the order in which they began."""
+    """Chunks are joined by type and index, in the order in which the entries began."""
     details = ReasoningDetails(ReplyEvents())
     for piece in pieces:
         details.add(piece)
@@ -60,7 +60,7 @@ def decode(*deltas: dict[str, Any], finish: str = "stop") -> list[Any]:
 
 
 def test_a_reply_with_details_ends_with_the_encrypted_block() -> None:
-    """Its text is shown once, although it arrives in two fields; the rest is kept for its endpoint."""
+    """Reasoning that arrives in two fields is shown once; the complete details are kept for their endpoint."""
     events = decode(
         {"reasoning": "**Hm", "reasoning_details": [summary("**Hm")]},
         {"reasoning": "**", "reasoning_details": [summary("**")]},
@@ -76,7 +76,7 @@ def test_a_reply_with_details_ends_with_the_encrypted_block() -> None:
 
 
 def test_details_without_a_readable_field_are_shown_too() -> None:
-    """Some models come with the array only."""
+    """Some models send only the `reasoning_details` array."""
     events = decode({"reasoning": None, "reasoning_details": [summary("Thinking")]}, {"content": "x"})
     assert [event.text for event in events if isinstance(event, ReasoningDelta)] == ["Thinking"]
 

@@ -97,7 +97,7 @@ def test_reasoning_is_sent_back_in_its_original_shape() -> None:
 
 
 def test_images_can_be_left_out_for_models_without_vision() -> None:
-    """A note replaces it, so that the text around it makes sense."""
+    """A note replaces the image, so that the text around it still makes sense."""
     message = Message(id="u", role="user", content=(TextPart("See"), ImagePart(sha256="ab", path="a.png")))
     (shown,) = sent(RenderOptions(image_input=False), message)
     assert shown["content"][1]["type"] == "text"
@@ -132,7 +132,7 @@ def test_lone_surrogates_become_replacement_characters(text: str) -> None:
 
 
 def test_the_cached_pieces_are_limited() -> None:
-    """A few chats; the oldest is dropped first."""
+    """The cached pieces of a few chats are kept; the oldest are dropped first."""
     made = renderer()
     for number in range(10):
         made.render(ChatRequest(messages=[user(number)], model="m", chat_id=str(number)))
@@ -183,7 +183,10 @@ def test_the_cache_has_no_visible_effect(operations: list[tuple[str, int]]) -> N
 
 
 def test_an_empty_reply_is_left_out_without_a_repair(caplog: pytest.LogCaptureFixture) -> None:
-    """Empty, or only reasoning: otherwise every later request would count as broken, and be rendered again."""
+    """Replies that are empty or contain only reasoning are omitted silently.
+
+    As repairs, they would cost a new rendering each time.
+    """
     call = Message(id="a", role="assistant", tool_calls=(ToolCall("c", "read"),))
     result = Message(id="r", role="tool", content="o", tool_call_id="c")
     silent = [
@@ -205,7 +208,7 @@ def test_an_empty_reply_is_left_out_without_a_repair(caplog: pytest.LogCaptureFi
 
 
 def test_a_message_that_would_be_refused_is_named_and_nothing_is_sent() -> None:
-    """Each message is validated like at the endpoint, once, when it is rendered."""
+    """Each message is validated by the endpoint's rules once, when it is rendered."""
     message = Message(id="u1", role="user", content=(TextPart("Look at this"), ImagePart("image/png", url="ftp://x/a")))
     with pytest.raises(RequestRejected) as caught:
         sent(None, message)

@@ -1,4 +1,4 @@
-"""A summary in the system role for endpoints that accept one system message: R-146."""
+"""Summaries in the system role, for endpoints that accept a single system message (R-146)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def new_renderer(one: bool = True) -> ChatRenderer:
 
 
 def test_the_summary_is_its_own_turn() -> None:
-    """R-146: `[System context]`, newline, the summary; answered by `Understood.`, both exact."""
+    """R-146: the turn is `[System context]`, a newline and the summary, answered by `Understood.`, both verbatim."""
     assert sent(PROMPT, SUMMARY, USER) == [
         ("system", "Prompt."),
         ("user", f"[System context]\n{SUMMARY.text}"),
@@ -44,7 +44,7 @@ def test_the_roles_alternate_even_if_the_model_spoke_next() -> None:
 
 
 def test_other_endpoints_get_it_in_place() -> None:
-    """Pipeline 5.6: OpenAI's accept system messages anywhere."""
+    """Pipeline 5.6: OpenAI accepts system messages at any position."""
     assert sent(PROMPT, SUMMARY, USER, one=False)[1] == ("system", SUMMARY.text)
 
 
@@ -70,6 +70,6 @@ def test_a_growing_chat_is_rendered_like_a_new_one() -> None:
      ("openai_compatible", True), ("openai", False), ("deepseek", False), ("openrouter", False), ("xai", False)],
 )  # fmt: skip
 def test_the_endpoints_that_need_it_are_known(name: str, one: bool) -> None:
-    """Gemini's compatible endpoint, Mistral, and servers that use a chat template."""
+    """The endpoints are Gemini's compatible endpoint, Mistral, and servers that use a chat template."""
     options = settings.defaults()["adapters"][name]["options"]
     assert options.get("one_system_message", False) is one

@@ -94,7 +94,7 @@ def test_two_calls_are_assembled_from_any_shape(case: str, deltas: list[dict[str
 
 
 def test_arguments_as_an_object_become_text() -> None:
-    """Ollama and some gateways."""
+    """Ollama and some gateways send arguments as an object."""
     (call,) = assemble(delta(0, "a", "read", {"p": 1}))
     assert call == A
 
@@ -106,7 +106,7 @@ def test_calls_without_ids_and_arguments_at_index_0_are_two_calls() -> None:
 
 
 def test_calls_without_index_id_and_arguments_are_two_calls() -> None:
-    """Two calls of tools without arguments."""
+    """Calls of tools without arguments may consist of a name only."""
     assert [call.name for call in assemble(delta(None, None, "now"), delta(None, None, "here"))] == ["now", "here"]
 
 
@@ -130,7 +130,7 @@ def test_only_a_call_truncated_by_the_limit_is_left_out() -> None:
 
 
 def test_a_call_is_announced_once() -> None:
-    """For the status line."""
+    """The announcement is for the status line."""
     assembler = ToolCallAssembler(lambda: "x", ReplyEvents())
     deltas = [delta(0, "a"), delta(0, None, "read"), delta(0, "a", "read", "{"), delta(0, text="}")]
     assert [assembler.add(msgspec.convert(entry, ToolDelta)) for entry in deltas] == [None, "read", None, None]
@@ -157,7 +157,7 @@ def test_a_call_without_a_name_is_reported() -> None:
     ],
 )
 def test_a_json_object_is_recognised(text: str, whole: bool) -> None:
-    """Lone surrogates included."""
+    """Lone surrogates do not cause an error."""
     assert is_json_object(text) is whole
 
 

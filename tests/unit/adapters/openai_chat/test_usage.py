@@ -72,7 +72,7 @@ from codecompanion.model.messages import Usage
     ],
 )
 def test_a_report_is_normalised(reported: Any, expected: Usage | None) -> None:
-    """The shapes of OpenAI, OpenRouter, DeepSeek, xAI and gateways."""
+    """The reports are in the shapes of OpenAI, OpenRouter, DeepSeek, xAI and gateways."""
     assert normalise_usage(reported) == expected
 
 

@@ -1,4 +1,4 @@
-"""Views to render: manual and generated, with encrypted reasoning, marked calls, files and compactions."""
+"""Views to render, written and generated, with encrypted reasoning, call marks, files and compactions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def wire(
 
 
 def request(*messages: Message, **more: Any) -> ChatRequest:
-    """Return a request of a chat."""
+    """Return a chat request with these messages."""
     return ChatRequest(**{"messages": messages, "model": "gpt-5", "tools": (READ,), "chat_id": "c1", **more})
 
 
@@ -75,7 +75,7 @@ def reasoning(name: str, origin: str = ORIGIN) -> ReasoningPart:
 
 
 def reply(number: int, *parts: Part | str, calls: tuple[str, ...] = (), **more: Any) -> Message:
-    """Return a reply, with its calls at the marks."""
+    """Return a reply whose calls are placed at its call marks."""
     content = tuple(TextPart(part) if isinstance(part, str) else part for part in parts)
     made = tuple(ToolCall(call_id, "read_file", '{"path": "a"}') for call_id in calls)
     return Message(id=f"a{number}", role="assistant", content=content, tool_calls=made, **more)

@@ -108,7 +108,7 @@ def test_reasoning_and_calls_keep_their_order() -> None:
 
 
 def test_events_of_items_may_be_interleaved() -> None:
-    """Pieces belong to the item of their index, or of their id."""
+    """Each delta belongs to the item with its index, or with its id."""
     got, problem = decode(
         added(0, **call("read", "call_1", "")),
         added(1, **call("grep", "call_2", "")),
@@ -201,7 +201,7 @@ def test_the_last_reported_compaction_counts() -> None:
 
 
 def test_a_compaction_without_content_has_failed() -> None:
-    """A no-op, reported as such; one whose end has no content keeps that of its start."""
+    """It is reported as failed; if only the end event lacks content, the content of the start event is kept."""
     got, _ = decode(added(0, type="compaction", id="cmp_1"), done(0, type="compaction", id="cmp_1"), completed())
     assert got[:2] == [CompactionBegun(), CompactionDone(None)]
     got, _ = decode(added(0, **packed("half")), done(0, type="compaction", id="cmp_1"), completed())
@@ -226,7 +226,7 @@ def test_an_incomplete_response_is_an_end(reason: str | None, stop: str) -> None
 
 
 def test_a_refusal_is_shown_and_ends_filtered() -> None:
-    """As text: the user reads why."""
+    """The refusal is shown as text, so that the user can read the reason."""
     got, _ = decode(event("refusal.delta", output_index=0, delta="I cannot"), completed())
     assert got[0] == TextDelta("I cannot")
     assert isinstance(got[1], Finished)
@@ -235,7 +235,7 @@ def test_a_refusal_is_shown_and_ends_filtered() -> None:
 
 @pytest.mark.parametrize("keyed", [True, False])
 def test_items_that_were_not_streamed_are_read_from_the_end(keyed: bool) -> None:
-    """Endpoints that omit starts, indexes, chunks or ends; nothing is reported twice."""
+    """Endpoints may omit starts, indexes, chunks or ends; no item is reported twice."""
     message = {"type": "message", "id": "msg_1", "content": [{"type": "output_text", "text": "Hello"}]}
     output = [sealed("a"), message, call("read", "call_1", '{"p":1}')]
     place = {"output_index": 1} if keyed else {}
@@ -263,7 +263,7 @@ def test_items_of_other_kinds_are_ignored() -> None:
 
 
 def test_an_error_before_any_output_is_mapped() -> None:
-    """As `response.failed`, as an error event flat or nested, or as an object without a type."""
+    """The error may be `response.failed`, a flat or nested error event, or an object without a type."""
     for error, expected in (
         ({"code": "context_length_exceeded", "message": "Your input exceeds the context window."}, ContextOverflow),
         ({"code": "rate_limit_exceeded", "message": "Please try again in 2s."}, RateLimited),
@@ -284,7 +284,7 @@ def test_an_error_before_any_output_is_mapped() -> None:
 
 
 def test_an_error_after_output_is_an_interruption() -> None:
-    """Received text is kept, the reason reported without secrets."""
+    """The received text is kept, and the reason is reported without secrets."""
     got, problem = decode(
         event("output_text.delta", output_index=0, delta="Hi"),
         {"type": "error", "code": "server_error", "message": "no sk-1 today"},
@@ -325,7 +325,7 @@ def test_a_call_without_a_name_is_malformed() -> None:
 
 
 def test_a_complete_reply_is_read_from_json() -> None:
-    """An endpoint that does not stream; an error instead of a reply is mapped."""
+    """Endpoints that do not stream send the whole reply; an error sent instead is mapped."""
     decoder = ResponsesDecoder(ENDPOINT, ORIGIN)
     message = {
         "type": "message",

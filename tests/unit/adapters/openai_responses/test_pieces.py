@@ -33,7 +33,10 @@ from tests.unit.adapters.openai_responses.conversations import (
 
 @given(chats(), st.data())
 def test_bytes_are_the_same_with_and_without_cached_pieces(messages: list[Message], data: st.DataObject) -> None:
-    """A chat that grows, is edited in the middle, compacted, or sent without encrypted parts, through one renderer."""
+    """One renderer gives the same bytes as a new one while the chat grows, is edited or compacted.
+
+    This also applies when the chat is sent without encrypted parts.
+    """
     made = wire()
     for _ in range(data.draw(st.integers(1, 4))):
         step = data.draw(st.sampled_from(["grow", "edit", "cut", "compact", "encrypted"]))
@@ -58,7 +61,7 @@ def test_bytes_are_the_same_with_and_without_cached_pieces(messages: list[Messag
 
 @given(chats())
 def test_every_rendered_view_passes_the_check(messages: list[Message]) -> None:
-    """Repeated runs over generated views: no violation, also after a compaction at any place."""
+    """No generated view violates the check, even with a compaction at any position."""
     assert check_body(body_of(request(*messages))) == []
     for place in range(len(messages)):
         view = [*messages[:place], compaction("n"), *messages[place:]]
@@ -88,7 +91,7 @@ def test_only_new_messages_are_rendered(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_before_the_newest_compaction_only_protected_messages_are_sent() -> None:
-    """R-539: the compaction first, then protected messages verbatim, then later ones."""
+    """R-539: the compaction is sent first, then the protected messages verbatim, then the later messages."""
     messages = [
         system(),
         user(1, "rules", tag="rules"),
@@ -117,7 +120,7 @@ def test_a_pinned_result_keeps_its_call_after_a_compaction() -> None:
 
 
 def test_another_providers_compaction_is_never_sent() -> None:
-    """R-542: only its readable text, and the rest of the view unchanged."""
+    """R-542: only its readable text is sent; the rest of the view is unchanged."""
     foreign = compaction("x", origin="anthropic_messages@api.anthropic.com", text="they talked")
     items = items_of(user(1, "old"), foreign, user(2))
     assert [item["content"] for item in items] == ["old", "<history_summary>\nthey talked\n</history_summary>", "hi"]
@@ -127,7 +130,7 @@ def test_another_providers_compaction_is_never_sent() -> None:
 
 
 def test_ids_of_other_providers_are_translated_with_their_results() -> None:
-    """R-517: too long, repeated, or with other characters; identical in every request."""
+    """R-517: ids that are too long, repeated or contain other characters get the same translation in every request."""
     long = "toolu_" + "y" * 80
     messages = [user(1)]
     for number in range(3):
@@ -142,7 +145,7 @@ def test_ids_of_other_providers_are_translated_with_their_results() -> None:
 
 
 def test_an_id_that_looks_translated_is_not_used_twice() -> None:
-    """`a_2` in the history and the second use of `a`."""
+    """If the history contains `a_2`, the second use of `a` gets a different id."""
     messages = [user(1)]
     for number, call_id in enumerate(["a", "a_2", "a", "a"]):
         messages += [reply(number, calls=(call_id,)), result(call_id)]
@@ -165,7 +168,7 @@ def test_a_broken_view_is_repaired_and_logged(caplog: pytest.LogCaptureFixture) 
 
 
 def test_a_message_without_content_is_not_a_problem(caplog: pytest.LogCaptureFixture) -> None:
-    """Only reasoning (a truncated reply), an empty text, a call in a user message."""
+    """Reasoning alone (a truncated reply), empty text and a call in a user message are omitted, without a warning."""
     strange = Message(id="x", role="user", content="calls", tool_calls=(ToolCall("c", "read"),))
     items = items_of(user(1), reply(1, reasoning("a")), user(2, ""), strange)
     assert [item["content"] for item in items] == ["hi", "calls"]

@@ -58,7 +58,7 @@ def test_the_head_disables_storing_and_truncation() -> None:
 
 
 def test_a_system_summary_stays_in_place() -> None:
-    """Pipeline 5.6: as a developer message, in place; after the prompt and between turns alike (R-129)."""
+    """Pipeline 5.6: a summary is a developer message at its position, after the prompt or between turns (R-129)."""
     summary = Message(id="s", role="system", content="[Conversation Summary]", tag="compact_summary")
     told = {"type": "message", "role": "developer", "content": "[Conversation Summary]"}
     first = body_of(request(system("be good"), summary, user(1)))
@@ -77,7 +77,7 @@ def test_a_model_without_reasoning_gets_no_reasoning_fields(model: str) -> None:
 
 
 def test_the_users_parameters_are_merged() -> None:
-    """Effort beside our summary, the user's summary in place of our own, other includes beside our own."""
+    """The user's effort is added to our summary setting, a user's summary replaces ours, and includes are combined."""
     effort = body_of(request(user(1)), wire(parameters={"reasoning": {"effort": "high"}, "temperature": 1}))
     assert effort["reasoning"] == {"effort": "high", "summary": "auto"}
     assert effort["temperature"] == 1
@@ -88,7 +88,7 @@ def test_the_users_parameters_are_merged() -> None:
 
 
 def test_limits_are_raised_to_the_endpoints_minimum() -> None:
-    """16 tokens of output, 50,000 of a threshold (R-539)."""
+    """The minimum is 16 output tokens, and 50,000 tokens for a threshold (R-539)."""
     body = body_of(request(user(1), max_output_tokens=3, compact_at=10))
     assert body["max_output_tokens"] == 16
     assert body["context_management"] == [{"type": "compaction", "compact_threshold": 50_000}]
@@ -98,7 +98,7 @@ def test_limits_are_raised_to_the_endpoints_minimum() -> None:
 
 
 def test_options_disable_single_fields() -> None:
-    """For endpoints with an incomplete copy of the format."""
+    """The options are for endpoints with an incomplete copy of the format."""
     options = ResponsesOptions(prompt_cache_key=False, reasoning_summary="none", send_reasoning=False)
     body = body_of(request(user(1), reply(1, reasoning("a"), "text"), user(2)), wire(options))
     assert "prompt_cache_key" not in body
@@ -107,7 +107,7 @@ def test_options_disable_single_fields() -> None:
 
 
 def test_tools_are_functions_with_adapted_names() -> None:
-    """`strict` false: our schemas have optional keys. A call in the history keeps the name of its tool."""
+    """`strict` is false, because our schemas have optional keys; a call in the history keeps the name of its tool."""
     spec = ToolSpec("my.tool", "does it", {"type": "object", "properties": {}})
     calling = Message(id="a", role="assistant", tool_calls=(ToolCall("call_1", "my.tool"),))
     body = body_of(request(user(1), calling, result("call_1"), tools=(spec,)), wire(parallel_tool_calls=False))
@@ -126,7 +126,7 @@ def test_tools_are_functions_with_adapted_names() -> None:
 
 
 def test_a_reply_keeps_its_original_order() -> None:
-    """Encrypted reasoning directly before its item, calls at their marks, phases kept, no item ids."""
+    """Encrypted reasoning directly precedes its item, calls are at their marks, phases kept and item ids omitted."""
     body = body_of(request(*agent_loop()))
     assert check_body(body) == []
     assert kinds(body["input"]) == [
@@ -154,7 +154,7 @@ def test_of_consecutive_encrypted_reasoning_the_last_is_sent() -> None:
 
 
 def test_calls_without_a_mark_come_last() -> None:
-    """As in another provider's reply."""
+    """Replies of other providers have no marks."""
     assert kinds(items_of(user(1), reply(1, "text", calls=("x",)), result("x"))) == [
         *("user", "assistant", "function_call", "function_call_output")
     ]
@@ -173,14 +173,14 @@ def test_calls_without_a_mark_come_last() -> None:
     ],
 )
 def test_unusable_reasoning_is_left_out(parts: tuple[Any, ...]) -> None:
-    """Without its item, of another provider (R-542), not encrypted, not readable."""
+    """Reasoning is omitted if it has no following item, is unencrypted, invalid or from another provider (R-542)."""
     items = items_of(user(1), reply(1, *parts), user(2))
     assert "reasoning" not in kinds(items)
     assert "only readable" not in json.dumps(items)
 
 
 def test_a_request_without_encrypted_parts_has_only_readable_ones() -> None:
-    """As sent by the session after `EncryptedRefused`."""
+    """The session sends such a request after `EncryptedRefused`."""
     messages = [user(1), compaction("k", text="long ago"), reply(1, reasoning("a"), "text"), user(2)]
     items = items_of(*messages, send_encrypted=False)
     assert kinds(items) == ["user", "user", "assistant", "user"]
@@ -200,7 +200,7 @@ def test_encrypted_items_are_sent_back_without_response_fields() -> None:
 
 
 def test_files_are_sent_as_data() -> None:
-    """Images with their detail, documents with their name; in results too."""
+    """Images are sent with their detail and documents with their name, in results too."""
     picture = ImagePart(sha256="i", mime="image/webp", detail="low")
     document = DocumentPart(sha256="d", path="some/dir/paper")
     messages = [
@@ -222,7 +222,7 @@ def test_files_are_sent_as_data() -> None:
 
 
 def test_files_a_model_does_not_accept_become_notes() -> None:
-    """The model learns that there was something; the same for a missing file."""
+    """A note tells the model about the omitted file; a missing file is replaced in the same way."""
     message = Message(id="u", role="user", content=(ImagePart(sha256="i", path="a.png"), DocumentPart(sha256="d" * 20)))
 
     def gone(_: str) -> bytes:
@@ -261,7 +261,7 @@ def test_a_compaction_request_omits_protected_messages() -> None:
 
 
 def test_a_count_sends_the_prompt_of_the_request() -> None:
-    """Only fields that change the prompt: the endpoint refuses other keys."""
+    """A count request contains only the fields that change the prompt; the endpoint refuses other keys."""
     made = wire(parameters={"reasoning": {"effort": "low"}, "service_tier": "flex"})
     call = made.render_count(request(*agent_loop(), compact_at=60_000))
     assert call is not None

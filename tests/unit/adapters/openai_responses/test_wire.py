@@ -25,7 +25,7 @@ def entry(**fields: object) -> dict[str, dict[str, object]]:
 
 
 def test_the_registry_creates_it() -> None:
-    """With the options of the entry, and an origin that names format and host (R-542)."""
+    """The wire format has the entry's options, and an origin that names the format and the host (R-542)."""
     settings = read_settings(entry(options={"compaction": False}))
     made = make_wire(settings["t"], lambda _: b"")
     assert isinstance(made, OpenAIResponses)
@@ -44,7 +44,7 @@ def test_the_registry_creates_it() -> None:
     ],
 )
 def test_a_wrong_option_or_parameter_is_named(fields: dict[str, object], words: str) -> None:
-    """At creation, not at the first use."""
+    """The error is raised when the wire format is created, not at its first use."""
     with pytest.raises(ConfigError, match=words):
         make_wire(read_settings(entry(**fields))["t"], lambda _: b"")
 
@@ -63,7 +63,7 @@ def test_a_wrong_option_or_parameter_is_named(fields: dict[str, object], words: 
     ],
 )
 def test_an_unsupported_field_is_left_out_from_then_on(message: str, gone: str) -> None:
-    """Once per model: the request is sent again without it, other models keep it."""
+    """The request is sent again without the field, once per model; other models keep it."""
     made, asked = wire(), request(user(1), compact_at=60_000)
     assert gone in body_of(asked, made)
     assert made.learn_refusal(refusal(message), asked)
@@ -89,7 +89,7 @@ def test_other_refusals_teach_nothing(error: AdapterError) -> None:
 
 
 def test_a_field_set_by_the_user_is_not_left_out() -> None:
-    """An invalid `reasoning.summary` of the user is reported."""
+    """An invalid `reasoning.summary` set by the user is reported."""
     made = wire(parameters={"reasoning": {"summary": "detailed"}})
     assert not made.learn_refusal(refusal("Unsupported parameter: 'reasoning.summary'."), request(user(1)))
     assert body_of(request(user(1)), made)["reasoning"] == {"summary": "detailed"}
@@ -129,7 +129,7 @@ def test_paths_are_below_the_entrys_path() -> None:
 
 
 def test_a_compaction_is_kept_with_all_its_items() -> None:
-    """Kept messages too: the guide says not to prune them. Nothing else is a compaction."""
+    """Kept messages are part of it: the guide says not to prune them. Other replies are not compactions."""
     items = [{"type": "message", "role": "user", "content": []}, {"type": "compaction", "encrypted_content": "p"}]
     usage = {"input_tokens": 90, "output_tokens": 7}
     done = wire().read_compaction(json.dumps({"output": items, "usage": usage}).encode(), ENDPOINT)
@@ -145,7 +145,7 @@ def test_a_compaction_is_kept_with_all_its_items() -> None:
     [(b'{"input_tokens": 51}', 51), (b"{}", None), (b"[]", None), (b"x", None), (b'{"input_tokens": true}', None)],
 )
 def test_a_count_is_read(body: bytes, count: int | None) -> None:
-    """None if the answer has none."""
+    """The result is None if the answer does not contain a count."""
     assert wire().read_count(body) == count
 
 

@@ -1,4 +1,4 @@
-"""Request addresses: below base_url, with both queries; importing the transport."""
+"""Request URLs: below `base_url`, with both query strings; and the import of the transport."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_the_queries_of_a_path_and_of_base_url_are_both_sent(base_url, pat
 
 @pytest.mark.parametrize("chunks", [(b'{"a":1}',), (b'{"a":', b"1", b"}")])
 async def test_a_body_in_chunks_is_sent_like_one_in_one_piece(chunks: tuple[bytes, ...]) -> None:
-    """With its length: chunked transfer coding is not understood everywhere."""
+    """The length is sent as well, because not every server understands chunked transfer coding."""
     seen: list[tuple[dict[str, str], bytes]] = []
 
     async def answer(request: httpx2.Request) -> httpx2.Response:

@@ -1,4 +1,4 @@
-"""The consequence of a transport failure: sent again before the last byte of a request, never after."""
+"""Consequences of a transport failure: a request is sent again before its last byte was sent, never after."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from codecompanion.adapters.transport.delivery import AnswerLost, Delivery, NotD
     ids=lambda error: type(error).__name__,
 )
 def test_a_connection_error_after_the_last_byte_is_a_lost_answer(error: Exception) -> None:
-    """Also those that httpx2 passes through unmapped."""
+    """Errors that httpx2 passes through unmapped count as well."""
     delivery = Delivery()
     assert type(delivery.failure(error)) is NotDelivered
     delivery.is_complete = True

@@ -53,7 +53,7 @@ def test_keep_alives_extend_the_wait_to_an_hour_or_as_configured(
     ],
 )
 def test_the_location_of_an_endpoint_is_classified(address: str, place: str) -> None:
-    """Names, IPv4, IPv6 with and without ports; an unreadable address counts as remote."""
+    """Names, IPv4 and IPv6 addresses are classified with and without ports; an unreadable address counts as remote."""
     assert place_of(address) == place
 
 
@@ -62,12 +62,15 @@ def settings(base_url: str, **more: float) -> AdapterSettings:
 
 
 def test_a_local_server_is_awaited_without_a_limit() -> None:
-    """A long prompt takes it many minutes; the status line counts, `q` stops it."""
+    """A local server may need many minutes for a long prompt.
+
+    The status line counts the time, and `q` stops the request.
+    """
     assert max_silence_s(settings("http://127.0.0.1:8080/v1"), 4_000_000) is None
 
 
 def test_a_long_prompt_gets_more_time() -> None:
-    """Ten minutes at least, for hidden reasoning."""
+    """The limit is at least ten minutes, for hidden reasoning."""
     short = max_silence_s(settings("https://api.openai.com/v1"), 2_000)
     long = max_silence_s(settings("https://api.openai.com/v1"), 4_000_000)
     assert short is not None
@@ -76,7 +79,7 @@ def test_a_long_prompt_gets_more_time() -> None:
 
 
 def test_a_configured_limit_is_used_unchanged() -> None:
-    """Lesson 13: also on this machine, and for a long prompt."""
+    """Lesson 13: a configured limit also applies on this machine and to long prompts."""
     for address in ("http://127.0.0.1:1", "http://192.168.0.2", "https://api.openai.com/v1"):
         assert max_silence_s(settings(address, idle_timeout_s=7.0), 4_000_000) == 7.0
 

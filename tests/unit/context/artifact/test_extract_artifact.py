@@ -26,7 +26,10 @@ def edit(call_id, path):
 
 
 def test_a_file_lists_its_roles_over_all_turns():
-    """R-314, R-316, R-318: edited, read, named by the user; changed files first, then named ones."""
+    """R-314, R-316, R-318: the roles are edited, read and named by the user.
+
+    Changed files come first, then named ones.
+    """
     reads = []
     for n in range(3):
         call = msgspec.structs.replace(
@@ -52,7 +55,10 @@ def test_a_file_lists_its_roles_over_all_turns():
 
 
 def test_a_turn_yields_goal_episode_paths_evidence_and_status():
-    """R-320, R-315: the goal from the user's text, paths from calls, counts of outcomes, the terminal status."""
+    """R-320, R-315: the goal comes from the user's text, the paths from calls.
+
+    Outcomes are counted, and the final status is recorded.
+    """
     artifact = extracted(
         user("Fix the parser in lua/parse.lua"),
         edit("c1", "lua/parse.lua"),
@@ -72,7 +78,7 @@ def test_a_turn_yields_goal_episode_paths_evidence_and_status():
 
 
 def test_labelled_lines_of_the_assistant_become_items_with_their_turn():
-    """R-320, R-315: Decision, Constraint, Next, Blocked; every item has its source turn."""
+    """R-320, R-315: the labels are Decision, Constraint, Next and Blocked; every item names its source turn."""
     artifact = extracted(
         user("plan it"),
         assistant(
@@ -99,7 +105,7 @@ def test_labels_in_code_and_in_the_users_text_do_not_count():
 
 
 def test_plain_sentences_are_quoted_with_their_turn():
-    """R-314, R-320: unlabelled decisions, constraints, blockers, warnings and announcements."""
+    """R-314, R-320: decisions, constraints, blockers, warnings and announcements without a label are quoted."""
     artifact = extracted(
         user("Change the store."),
         assistant("Fine."),
@@ -128,7 +134,7 @@ def test_plain_sentences_are_quoted_with_their_turn():
 
 
 def test_under_strict_only_labels_count():
-    """`strict` (R-320): the document's source reads labels."""
+    """R-320: like the document's source, `strict` reads only labels."""
     turns = split_turns(chat(user("go"), assistant("I decided to keep it.\nNext: the docs")))
     artifact = extract(turns, sentences=False)
     assert artifact.settled_decisions == ()
@@ -146,7 +152,7 @@ def test_under_strict_only_labels_count():
     ],
 )
 def test_a_label_takes_precedence_over_an_equivalent_sentence(label, sentence):
-    """R-314, R-320: in the same message, and if one comes turns after the other."""
+    """R-314, R-320: both in the same message and if one of them comes turns later."""
     for messages in (
         [user("go"), assistant(f"{sentence}\n{label}")],
         [user("go"), assistant(label), user("on"), assistant(sentence)],
@@ -236,7 +242,7 @@ def test_the_question_of_an_unfinished_turn_is_open_whatever_the_goal():
 
 
 def test_merging_replaces_episodes_of_one_id_and_drops_duplicates():
-    """R-319: old artifact + new turns; duplicates by normalised text across sources and statuses, newest kept."""
+    """R-319: duplicates are found by normalised text across sources and statuses, and the newest is kept."""
     old = Artifact(
         session_objective="first",
         constraints=("no deps", "be kind"),

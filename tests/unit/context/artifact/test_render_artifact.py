@@ -73,7 +73,7 @@ TEXT = """Compaction Summary:
 
 
 def test_the_sections_have_their_lines():
-    """R-316: seven sections in order, one line per item, superseded and user-owned items marked."""
+    """R-316: the seven sections are in order, with one line per item; superseded and user-owned items are marked."""
     assert render(FULL, 4096) == TEXT
 
 
@@ -89,7 +89,7 @@ def test_an_empty_section_is_marked_none():
     [(8_000, 0, 1024), (32_000, 0, 2000), (200_000, 0, 4096), (200_000, 2_000, 2000), (32_000, 19_200, 2000)],
 )
 def test_the_budget_follows_limit_and_target(limit, target, expected):
-    """R-317: limit/64 within 256…1024 tokens, at most a quarter of the target, four bytes a token."""
+    """R-317: the budget is limit/64 within 256…1024 tokens, at most a quarter of the target, at 4 bytes per token."""
     assert budget_bytes(SummarySize(), limit, target) == expected
 
 
@@ -117,7 +117,7 @@ NOTE = "Part {n:02} of the store is slower than the others, as measured."
 
 
 def with_57(strict_every: int, **fields) -> Artifact:
-    """Return 57 constraints and 57 warnings; one in every n is strict."""
+    """Return 57 constraints and 57 warnings; every `strict_every`-th one is strict."""
     strict = {n for n in range(57) if n % strict_every == 0}
     return Artifact(
         constraints=tuple((RULE if n in strict else WISH).format(n=n) for n in range(57)),
@@ -127,7 +127,7 @@ def with_57(strict_every: int, **fields) -> Artifact:
 
 
 def numbers(text: str, form: str) -> list[int]:
-    """Return the numbers of the 57 lines of that form that occur in the text, in order."""
+    """Return the numbers of the lines in the text that have this form, in order."""
     lines = text.splitlines()
     return [n for line in lines for n in range(57) if line == f"- {form.format(n=n)}"]
 
@@ -182,7 +182,7 @@ def test_constraints_lose_their_turns_before_one_is_dropped(limit):
 
 @pytest.mark.parametrize("limit", [1024, 2000, 4096])
 def test_no_constraint_or_warning_is_dropped_while_there_is_room(limit):
-    """R-317 [decided]: they use the room left by other sections, and half of it before those get a line."""
+    """R-317 [decided]: they may use half of the room before other sections get a line, then the room these leave."""
     rules = tuple(f"keep {n}" for n in range(limit // 2 // 20))
     warnings = tuple(WorkspaceFact("", f"hot {n}") for n in range(limit // 2 // 30))
     text = render(Artifact(constraints=rules, workspace_facts=warnings, **BUSY), limit)
@@ -200,7 +200,7 @@ LENGTHY = st.builds(lambda letter, number: letter * number, st.sampled_from("xü
     st.sampled_from([256, 300, 512, 1000, 1024, 2000, 3333, 4096]),
 )
 def test_no_turn_is_dropped_while_200_bytes_are_free(texts, others, limit):
-    """R-314 [decided 3]: at any budget, whatever else has to fit."""
+    """R-314 [decided 3]: this applies to any budget, whatever else has to fit."""
     artifact = Artifact(
         session_objective=" ".join(others[:1]),
         constraints=tuple(others),
@@ -233,7 +233,7 @@ def test_the_newest_of_many_stay():
 
 
 def test_lines_have_their_limits():
-    """R-318: goal 240, derived 320, episode 360, verification 240, file 240 bytes."""
+    """R-318: the byte limits are 240 for the goal, verifications and files, 320 for derived items, 360 for episodes."""
     huge = "ü" * 1000
     artifact = Artifact(
         session_objective=huge,
@@ -248,7 +248,7 @@ def test_lines_have_their_limits():
 
 @given(st.text(), st.integers(0, 400))
 def test_truncation_never_splits_a_character(text, limit):
-    """R-318: UTF-8 safe; at most `limit` bytes, always on one line."""
+    """R-318: the result is valid UTF-8 of at most `limit` bytes, always on one line."""
     cut = cut_bytes(text, limit)
     assert len(cut.encode("utf-8")) <= limit
     assert "\n" not in cut

@@ -1,4 +1,4 @@
-"""S10: a summary carried over, rebuilt, improved by a model or not: R-313, R-319, R-321, R-322, R-324…R-326."""
+"""S10: a summary is carried over or rebuilt, and a model may improve it: R-313, R-319, R-321, R-322, R-324…R-326."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def named(artifact):
 
 
 def test_without_a_model_the_runtime_summary_is_used():
-    """R-321, R-322: no utility adapter, no call, a complete summary nevertheless."""
+    """R-321, R-322: without a utility adapter, no call is made, and the summary is complete nevertheless."""
     result, asked = run(work_of(chat(*turns(3))))
     assert asked == []
     assert result.summary.startswith("Compaction Summary:\n\n## Goal\n- question 0")
@@ -66,7 +66,7 @@ def test_without_a_model_the_runtime_summary_is_used():
 
 
 def test_a_utility_model_is_asked_only_if_configured():
-    """R-322: `overlay = "configured"`, output budget 2000 tokens."""
+    """R-322: with `overlay = "configured"`; the output budget is 2000 tokens."""
     work = work_of(chat(*turns(3)))
     assert run(work, has_utility=False)[1] == []
     (request,) = run(work, has_utility=True)[1]
@@ -122,7 +122,7 @@ def test_a_bad_reply_of_the_model_leaves_the_runtime_summary(reply):
 
 
 def test_the_next_summary_extends_the_old_artifact_with_new_turns_only():
-    """R-313, R-319: old artifact + newly consolidated turns, without reading the old ones again."""
+    """R-313, R-319: the newly consolidated turns are added to the old artifact without reading the old turns again."""
     messages = chat(*turns(5))
     first, _ = run(work_of(messages[:12]))
     stored = json.loads(json.dumps(first.artifact))
@@ -149,7 +149,7 @@ def test_quoted_sentences_of_a_summary_without_its_artifact_are_parsed():
 
 
 def test_a_frontier_that_does_not_match_the_turns_covers_nothing():
-    """R-324: prefix 0, the summary is rebuilt from the log."""
+    """R-324: the covered prefix is empty, and the summary is rebuilt from the log."""
     messages = chat(*turns(5))
     first, _ = run(work_of(messages[:12]))
     wrong = {**first.artifact, "frontier_turn_id": "turn-2"}
@@ -172,7 +172,7 @@ def test_a_summary_whose_turns_are_restored_covers_nothing():
 
 
 def test_a_restored_chat_carries_its_summary_over():
-    """R-325, R-326: the turns of that summary are in no log, also for a manual rebuild."""
+    """R-325, R-326: no log contains the turns of that summary, so even a manual rebuild carries it over."""
     messages = chat(*turns(5))
     first, _ = run(work_of(messages[:12]))
     restored = Message(id="s", role="assistant", content=first.summary, tag=SUMMARY_TAG, cycle=3)
@@ -207,7 +207,7 @@ def test_a_manual_summary_is_rebuilt_from_turn_1():
 
 
 def test_with_nothing_new_there_is_no_summary():
-    """R-310, R-326: nothing beyond the consolidated prefix, nothing to summarise."""
+    """R-310, R-326: if no turn follows the consolidated prefix, there is nothing to summarise."""
     first, _ = run(work_of(chat(*turns(2))))
     outcome, asked = run(work_of((summary_of(first),)), ASKS, artifact=first.artifact)
     assert isinstance(outcome, Skipped)

@@ -22,7 +22,7 @@ def made(pairs):
 
 
 def test_text_is_kept_exactly():
-    """R-469: white space included, with its position in the message; the excerpt is only for display."""
+    """R-469: white space is kept, and so is the position in the message; the excerpt is only for display."""
     text = "  two\n\n  lines\t" + "x" * 600
     (span,) = build_packet(chat(user(text)), "c", 5).spans
     assert span.text == text
@@ -33,7 +33,7 @@ def test_text_is_kept_exactly():
 
 
 def test_a_packet_covers_every_removed_message():
-    """R-469: not only the last twelve; calls and results too."""
+    """R-469: the packet is not limited to the last twelve messages, and it includes calls and results."""
     removed = chat(*[user(f"question {i}") for i in range(30)], assistant("", ("c1", "read_file")), tool("c1", "out"))
     built = build_packet(removed, "c", 5)
     assert [span.object_id for span in built.spans] == [message.id for message in removed]
@@ -43,7 +43,7 @@ def test_a_packet_covers_every_removed_message():
 
 
 def test_without_removal_the_last_twelve_meaningful_messages_count():
-    """R-468: user and assistant messages with text."""
+    """R-468: meaningful messages are user and assistant messages with text."""
     messages = chat(*[user(f"q{i}") for i in range(14)], tool("c", "result"), assistant(" "), assistant("a"))
     assert [message.text for message in newest_meaningful(messages)] == [*[f"q{i}" for i in range(3, 14)], "a"]
 
@@ -63,7 +63,7 @@ def test_old_tool_results_are_truncated_first():
 @settings(max_examples=60)
 @given(MESSAGES, st.integers(0, 70_000))
 def test_a_packet_never_exceeds_its_cap(pairs, cap):
-    """R-469: 64 KiB for any messages; the kept text is a real part of the message."""
+    """R-469: the cap (normally 64 KiB) is kept for any messages; the kept text is an exact part of the message."""
     messages = made(pairs)
     built = build_packet(messages, "c", 5, cap)
     assert sum(len(span.text.encode()) + len(span.excerpt.encode()) for span in built.spans) <= cap
@@ -94,7 +94,7 @@ SPACED = st.text("ab ä\n\ud800", max_size=60) | st.integers(0, 900).map(lambda 
 @settings(max_examples=150)
 @given(MESSAGES | st.lists(st.tuples(st.just("tool"), SPACED), max_size=40), st.integers(0, 4_000))
 def test_spans_equal_those_of_a_complete_read(pairs, cap):
-    """For any number of messages: if excerpts alone are too large, little of a message is read."""
+    """The spans are equal for any number of messages, even if little of each is read because excerpts are too large."""
     messages = made(pairs)
     assert build_packet(messages, "c", 5, cap).spans == packed_plainly(messages, cap)
 
@@ -164,7 +164,7 @@ Run the suite.
 
 
 def test_labelled_lists_are_parsed():
-    """R-471: bullets below the four labels."""
+    """R-471: the bullets below each of the four labels form a list."""
     summary = parse_summary(LABELLED, "compaction_summary")
     assert summary.decisions == ("use SQLite",)
     assert summary.open_loops == ()
@@ -187,7 +187,10 @@ def test_labelled_lists_are_parsed():
     ],
 )
 def test_the_nine_sections_map_to_the_lists(text):
-    """R-471: 6 decisions, 7 open loops, 9 next actions, 4 and 5 key findings; headings in any of R-430's forms."""
+    """R-471: section 6 yields decisions, 7 open loops, 9 next actions, 4 and 5 key findings.
+
+    Headings may have any form of R-430.
+    """
     summary = parse_summary(text, "compaction_summary")
     assert summary.decisions == ("keep the API", "no new dependency")
     assert summary.open_loops == ()
@@ -196,7 +199,7 @@ def test_the_nine_sections_map_to_the_lists(text):
 
 
 def test_other_text_yields_its_beginning():
-    """R-471: the first 400 characters as one finding."""
+    """R-471: the first 400 characters become a single key finding."""
     summary = parse_summary("word " * 200, "fallback")
     assert summary.key_findings == (("word " * 200)[:400],)
     assert parse_summary(" \n", "fallback").key_findings == ()

@@ -89,7 +89,10 @@ EVENTS = [LogEvent(1, 1.0, MessageAdded(message=user("asked")))]
 
 @pytest.mark.parametrize("missing", range(5))
 def test_the_first_existing_candidate_wins(missing):
-    """R-473: V2 checkpoint, V2 snapshot, legacy checkpoint, legacy snapshot, events; in any input order."""
+    """R-473: the order is V2 checkpoint, V2 snapshot, legacy checkpoint, legacy snapshot, events.
+
+    This applies to any input order.
+    """
     state = restore(*reversed(ALL[missing:]), events=EVENTS)
     assert state.source == missing + 1
     assert state.upgraded == (missing in (2, 3))
@@ -117,7 +120,7 @@ def test_between_equally_complete_states_the_documented_order_decides():
 
 
 def test_an_older_state_with_fewer_messages_never_wins():
-    """R-474 [decided]: the newest complete state does, of any kind; a damaged newer one changes nothing."""
+    """R-474 [decided]: the newest complete state of any kind wins; a damaged newer one changes nothing."""
     old, new = candidate("checkpoint", checkpoint(SAID[:1])), candidate("snapshot", snapshot())
     state = restore(old, new)
     assert (state.source, len(state.messages)) == (2, len(SAID))
@@ -135,12 +138,12 @@ def test_an_older_state_with_fewer_messages_never_wins():
 
 
 def test_a_v2_snapshot_takes_precedence_over_a_legacy_checkpoint():
-    """R-474: as in the source's tests."""
+    """R-474: the source's tests require this order too."""
     assert restore(ALL[2], ALL[1]).source == 2
 
 
 def test_without_candidates_the_result_is_empty():
-    """R-475: only if there is at least one event line."""
+    """R-475: events are a fallback only if they yield at least one line."""
     assert restore(events=[LogEvent(1, 1.0, TitleSet(title="t"))]) is None
 
 
@@ -163,7 +166,7 @@ def test_older_formats_are_upgraded_with_the_same_messages(name):
 
 
 def test_blocks_of_other_writers_are_read():
-    """R-473: tool use, results, text and images of a conversation in blocks."""
+    """R-473: tool use, results, text and images are read from a conversation stored in blocks."""
     raw = json.loads((LEGACY / "checkpoint_blocks.json").read_text())
     messages = restore(candidate("checkpoint", raw)).messages
     assert [message.role for message in messages] == ["user", "assistant", "tool", "user", "assistant"]
@@ -173,14 +176,14 @@ def test_blocks_of_other_writers_are_read():
 
 
 def test_the_chat_summary_is_kept():
-    """R-459: also from an older format."""
+    """R-459: the summary is kept even from an older format."""
     raw = {**LEGACY_CHECKPOINT, "explicitChatSummaryBlock": "the summary", "explicitChatSummaryCreatedAt": 7}
     transcript = restore(candidate("checkpoint", raw)).snapshot.transcript
     assert (transcript.explicit_chat_summary_block, transcript.explicit_chat_summary_created_at) == ("the summary", 7)
 
 
 def test_zero_totals_are_replaced_by_those_of_the_events():
-    """R-475: only in legacy payloads, and only if they have none."""
+    """R-475: this is done only for legacy payloads without totals of their own."""
     usage = UsageTotals(input_tokens=10, output_tokens=2, cost=0.5)
     assert restore(ALL[2], usage=usage).snapshot.usage_totals == usage
     given = {**LEGACY_CHECKPOINT, "usageTotals": {"inputTokens": 3, "outputTokens": 1, "cost": 2}}
@@ -197,7 +200,7 @@ def test_wild_figures_in_older_formats_are_harmless(broken):
 
 
 def test_tool_pairs_are_complete_after_a_restore():
-    """R-477: an unanswered call is completed, a result without a call dropped, before anything else."""
+    """R-477: before anything else, an unanswered call gets a result, and a result without a call is dropped."""
     broken = chat(user("q"), tool("c0", "orphan"), assistant("", ("c1", "t"), ("c2", "t")), tool("c1", "r"), user("x"))
     messages = read_conversation(write_conversation(broken), "f")
     assert violations(messages) == []
@@ -205,7 +208,10 @@ def test_tool_pairs_are_complete_after_a_restore():
 
 
 def test_texts_are_truncated():
-    """R-463: 50,000 characters of text, 10,000 of a tool result, images as a line with type and size."""
+    """R-463: text is limited to 50,000 characters, a tool result to 10,000.
+
+    An image becomes a line with type and size.
+    """
     image = ImagePart(mime="image/png", sha256="a" * 64, size_bytes=34_000, path="shot.png")
     messages = chat(
         user("u" * 60_000), assistant("", ("c", "t")), tool("c", "r" * 20_000),
@@ -247,7 +253,7 @@ MESSAGES = st.lists(
 @settings(max_examples=80)
 @given(MESSAGES)
 def test_a_conversation_is_restored_as_it_was(pairs):
-    """R-476: ids, tags, pins, cycles: a message within the limits loses nothing."""
+    """R-476: a message within the limits loses nothing, including its id, tag, pin and cycle."""
     messages = tuple(Message(id=f"m{i}", role=role, content=text, **rest) for i, (role, text, rest) in enumerate(pairs))
     stored = json.loads(json.dumps(write_conversation(messages)))
     back = read_conversation(stored, "f")
@@ -270,7 +276,7 @@ def test_repeated_ids_are_made_unique():
 
 @pytest.mark.parametrize("stored", [[], [7], [{"role": "user", "content": [{"type": "video"}]}], [{"role": "tool"}]])
 def test_a_file_that_is_not_a_conversation_is_reported(stored):
-    """R-474: so that the candidate falls through."""
+    """R-474: the error makes the restore try the next candidate."""
     with pytest.raises(InputError, match="the file"):
         read_conversation(stored, "the file")
 
@@ -302,7 +308,10 @@ LOG_EVENTS = [LogEvent(number, float(number), payload) for number, payload in en
 
 
 def test_the_fallback_reproduces_the_events():
-    """R-475: title, user, system, assistant ≤ 500, tools, results ≤ 1000, errors, then a fixed acknowledgement."""
+    """R-475: title, user, system, replies (≤ 500), tools, results (≤ 1000) and errors are listed.
+
+    A fixed acknowledgement follows.
+    """
     told, reply = conversation_from_events(LOG_EVENTS, 2.0)
     lines = told.text.splitlines()
     assert "(Fix it)" in lines[0]
@@ -358,7 +367,7 @@ def test_a_snapshot_summarises_the_log():
 
 
 def test_a_summary_in_the_view_is_identified():
-    """R-459: its block, its time, and the number of messages it replaces over all rounds."""
+    """R-459: the snapshot has its block, its time, and the number of messages it replaces over all rounds."""
     tally = Tally()
     rounds = [ViewChanged(change_id=str(n), kind="compacted", report=ChangeReport(messages=n)) for n in (5, 3)]
     read_tally(tally, [LogEvent(n, 1.0, change) for n, change in enumerate(rounds, 1)])
@@ -376,7 +385,7 @@ def test_an_empty_chat_has_no_snapshot():
 
 
 def test_a_checkpoint_contains_the_whole_snapshot():
-    """R-467: all snapshot fields, summary, packet, hash and trigger."""
+    """R-467: it has all snapshot fields, the summary, the packet, the hash and the trigger."""
     base = build_snapshot(Tally(), 4, None, "c", 77)
     packet = build_packet(SAID, "c", 77)
     made = build_checkpoint(
@@ -402,12 +411,12 @@ def test_a_checkpoint_contains_the_whole_snapshot():
     ],
 )
 def test_every_twelfth_message_is_due(before, now, every, due):
-    """R-464, R-465: messages are counted; a skipped number counts as reached; 0 = off."""
+    """R-464, R-465: messages are counted; a skipped number counts as reached; 0 disables periodic checkpoints."""
     assert is_periodic_due(before, now, every) is due
 
 
 def test_only_messages_with_text_are_meaningful():
-    """R-465: of user and model; attachments and calls without text are not."""
+    """R-465: user and model messages with text count; attachments and calls without text do not."""
     said = [
         user("q"),
         user("file", tag="file"),
@@ -422,7 +431,7 @@ def test_only_messages_with_text_are_meaningful():
 
 
 def test_a_chat_that_did_something_gets_a_completion_checkpoint():
-    """R-466: one successful edit, or a last answer of at least 160 characters."""
+    """R-466: it needs one successful edit, or a last answer of at least 160 characters."""
     assert not is_worth_completing(Tally(last_assistant="x" * 159))
     assert is_worth_completing(Tally(last_assistant="x" * 160))
     tally = Tally()

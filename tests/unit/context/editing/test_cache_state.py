@@ -1,4 +1,4 @@
-"""The cached part of a chat in a prompt cache (lesson 22)."""
+"""The part of a chat that is in a prompt cache (lesson 22)."""
 
 from __future__ import annotations
 

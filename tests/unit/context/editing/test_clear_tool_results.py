@@ -25,7 +25,7 @@ def test_the_placeholder_equals_the_documents():
 
 
 def test_results_of_all_but_the_newest_three_cycles_are_cleared():
-    """R-510: while cycle N runs the kept ones are N, N-1, N-2."""
+    """R-510: while cycle N runs, the cycles N, N-1 and N-2 are kept."""
     messages = chat(*turns(5))
     work = clear(messages)
     results = [m for m in work.messages if m.role == "tool"]
@@ -114,7 +114,7 @@ def by_messages(**fields):
 
 @pytest.mark.parametrize(("length", "cleared"), [(200, False), (201, True)])
 def test_a_result_over_200_characters_states_its_length(length, cleared):
-    """R-117: strict comparison, exact string with an em dash, the call id stays."""
+    """R-117: the comparison is strict, the text is exact (with an em dash), and the call id stays."""
     messages = chat(user("a"), assistant("", ("c", "t")), tool("c", "é" * length), user("b"), user("c"), user("d"),
                     assistant("e"))  # fmt: skip
     work = clear(messages, by_messages())
@@ -152,7 +152,10 @@ def step(call, name, text, **fields):
 
 
 def test_results_before_the_newest_tool_step_of_the_running_turn_are_pruned():
-    """R-339, R-341: exact text with the turn's name, normalised white space, only listed tools, no errors."""
+    """R-339, R-341: the exact text names the turn, with normalised white space.
+
+    Only listed tools are pruned, and no errors.
+    """
     messages = chat(
         user("one"), *step("old", "search", "x" * 600), assistant("done"),
         user("two"), *step("a b", "search", "x" * 600), *step("r", "read", "x" * 600), *step("g", "grep", "x" * 600),
@@ -166,7 +169,7 @@ def test_results_before_the_newest_tool_step_of_the_running_turn_are_pruned():
 
 @pytest.mark.parametrize(("text", "cleared"), [("é" * 255 + "x", False), ("é" * 256, True)])
 def test_sizes_can_be_bytes(text, cleared):
-    """R-340: at least 512 bytes."""
+    """R-340: results of at least 512 bytes are pruned."""
     messages = chat(user("q"), *step("a", "search", text), *step("b", "search", "new"))
     assert isinstance(clear(messages, KODA), Skipped) is not cleared
 
@@ -178,7 +181,10 @@ def test_between_turns_nothing_is_pruned():
 
 
 def finished_turns(number, size=2400):
-    """Return turns of one call and a reply each, and a question without one: `size` / 4 tokens per result."""
+    """Return finished turns with one call and a reply each, then an unanswered question.
+
+    Each result has `size` / 4 tokens.
+    """
     made = []
     for i in range(number):
         made += [user("q"), *step(f"c{i}", "search", "x" * size, is_error=i == 0), assistant("a")]
@@ -202,7 +208,10 @@ RAW = ClearToolResults(
     ],
 )
 def test_finished_turns_are_pruned_from_the_oldest_until_the_rest_is_within_the_budget(window, target, cap, expected):
-    """R-342: limit / 8, at most target / 2, errors too, the newest finished turn skipped; R-339: `error`."""
+    """R-342: the budget is limit / 8, at most target / 2.
+
+    Errors are pruned, too (R-339: as `error`), but the newest finished turn is not.
+    """
     messages = finished_turns(4)
     params = ClearToolResults(
         **{**{f: getattr(RAW, f) for f in RAW.__struct_fields__}, "stop_when": RawTail(max_tokens=cap)}

@@ -105,7 +105,7 @@ def test_the_cut_spares_results_before_an_expensive_stretch() -> None:
 
 @pytest.mark.parametrize("repay", [0.5, 1.0, 2.5, 10.0])
 def test_every_edit_would_pay_off_as_required(repay: float) -> None:
-    """The price model, recomputed from the outcome."""
+    """The gain, recomputed from the outcome with the price model, is at least the required one."""
     messages = counted(*(message for number in range(1, 40) for message in step(number)))
     after = run(messages, warm(messages), repay=repay)
     if isinstance(after, str):
@@ -150,7 +150,7 @@ def test_the_newest_read_of_an_edited_file_stays() -> None:
 
 
 def test_an_outdated_read_is_never_the_only_one_of_its_file() -> None:
-    """The cut may fall between an older read and the newest: then the newest stays, too."""
+    """If the cut falls between an older read and the newest, both stay."""
     old, new = step(1, "read_file", path="a.py"), step(2, "read_file", path="a.py")
     stretch = Message(id="r", role="assistant", content="y" * 60_000, cycle=1)
     rest = [message for number in range(3, 30) for message in step(number)]
@@ -214,7 +214,7 @@ def test_a_step_for_a_cold_cache_does_nothing_while_warm_and_vice_versa() -> Non
 
 
 def look_then(*after: Message) -> Messages:
-    """Return messages with a read of a file, then the given ones, then eight commands."""
+    """Return messages with a read of a file, then the given messages, then eight commands."""
     rest = [message for number in range(5, 13) for message in step(number)]
     return counted(*step(1, "read_file", path="src/a.py"), *after, *rest)
 
@@ -259,7 +259,10 @@ def reasoning_left(messages: Messages | str) -> list[str]:
 
 
 def test_reasoning_is_cleared_by_whole_finished_turns() -> None:
-    """Lesson 26: all of a turn or nothing; the running turn keeps it, and so does one that extends into the tail."""
+    """Lesson 26: a turn loses all of its reasoning or none.
+
+    The running turn and a turn that extends into the tail keep theirs.
+    """
     says = [Message(id=f"u{n}", role="user", content="Go on.", cycle=n) for n in (2, 3)]
     messages = counted(*thinking(1, 1), *thinking(2, 1), says[0], *thinking(3, 2), *thinking(4, 2), says[1],
                        *thinking(5, 3))  # fmt: skip
@@ -304,12 +307,12 @@ def test_each_large_result_can_report_why_it_was_kept_or_cleared() -> None:
 
 
 def local(warm_tokens: int = 0, reads_per_s: float = 0.0) -> CacheState:
-    """Return the cache of such a server: cached tokens are free, and do not age."""
+    """Return the cache state for the user's own server: cached tokens are free and do not expire."""
     return CacheState(warm_tokens, 0.0, 1.0, math.inf, reads_per_s)
 
 
 def test_a_server_that_reads_for_nothing_is_edited_only_when_the_window_demands_it() -> None:
-    """Nothing is saved while its cache has the chat, however long that is."""
+    """Clearing saves nothing while the server's cache has the chat, however long the chat is."""
     messages = counted(*(message for number in range(40) for message in step(number)))
     has_all = local(warm(messages).warm_tokens, 100.0)
     assert run(messages, has_all, repay=1.5) == "reads_for_nothing"
@@ -322,7 +325,7 @@ def test_a_server_that_reads_for_nothing_is_edited_only_when_the_window_demands_
 
 @pytest.mark.parametrize(("reads_per_s", "done"), [(100.0, True), (1_000.0, False)])
 def test_when_it_has_lost_the_chat_seconds_decide(reads_per_s: float, done: bool) -> None:
-    """750 tokens less take 7.5 s less at 100 tokens/s, in a chat of any size; at 1,000 it is not worth a text."""
+    """Removing 750 tokens saves 7.5 s at 100 tokens/s, in a chat of any size; at 1,000 tokens/s it does not pay."""
     messages = counted(*step(1), *step(2), *step(3), *step(4))
     made = run(messages, local(0, reads_per_s), min_seconds=2, min_tokens=12_000, cache="cold")
     assert made == "does_not_pay" if not done else cleared(made) == ["t1", "t2", "t3"]
@@ -335,7 +338,10 @@ def test_without_a_known_speed_tokens_decide() -> None:
 
 
 def test_seconds_buy_as_much_room_as_they_can() -> None:
-    """A little at the front would have everything read again; a provider's chat gives all there is."""
+    """A small result at the front is not cleared, as everything after it would be read again.
+
+    With a provider, it is.
+    """
     says = Message(id="long", role="assistant", content="y" * 20_000, cycle=1)
     messages = counted(*step(1, text="z" * 200), says, *step(2, text="x" * 8_000), *step(3), *step(4))
     tokens = warm(messages).warm_tokens

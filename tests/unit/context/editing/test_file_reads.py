@@ -1,4 +1,4 @@
-"""Which results show a file, and which edits may need them."""
+"""Results that show a file, and the edits that may need them."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_reasoning_is_cleared_as_a_whole_and_text_kept() -> None:
 
 
 def test_tracking_files_costs_only_the_new_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shape: a request reads only new messages, and after an edit of the view only the changed ones."""
+    """A request reads only new messages; after an edit of the view, only the changed ones."""
     read: list[str] = []
 
     def counting(message: Message) -> object:

@@ -17,7 +17,7 @@ NEWEST = FitToolResults(newest_only=True, min_share=0.10)
 
 
 def loop(*results: str) -> Messages:
-    """Return a question and one round of calls for each result; the last one has no reply yet."""
+    """Return a question and one round of calls for each result; the last round has no reply yet."""
     rounds = [[assistant("", (f"c{i}", "read_file")), tool(f"c{i}", text)] for i, text in enumerate(results)]
     return chat(user("read them"), *[message for each in rounds for message in each])
 
@@ -57,7 +57,7 @@ def test_a_small_result_beside_a_huge_one_is_unchanged():
 
 
 def test_a_new_result_is_not_truncated_for_a_handful_of_tokens():
-    """Seen as `1 tool result cleared · 8.8k → 8.8k tokens`: a broken prompt cache and a card for nothing."""
+    """Doing so broke the prompt cache and showed a useless card: `1 tool result cleared · 8.8k → 8.8k tokens`."""
     messages = loop("old " * 4_000, "new " * 440)
     assert isinstance(fitted(messages, 2_000), Skipped)
     assert isinstance(fitted(messages, 2_000, FitToolResults()), Work)

@@ -143,7 +143,7 @@ def test_the_ledger_has_the_files_and_no_names_from_the_code():
 
 @pytest.mark.parametrize("name", policy_names())
 def test_code_too_large_for_the_window_is_cleared_and_the_question_sent(name):
-    """R-524: the last step to make room, and it needs no model."""
+    """R-524: this is the last step to make room, and it needs no model."""
     messages = chat(system(), code(CODE * 20), user("question"))
     prepared, _ = run(messages, 1500, policy=load_policy(name))
     assert sum(map(count, prepared.messages)) <= 1500

@@ -33,7 +33,7 @@ def chat_with(reply, later=4):
 
 @pytest.mark.parametrize(("size", "stripped"), [(200, False), (201, True)])
 def test_old_arguments_over_200_characters_become_valid_json(size, stripped):
-    """R-117: strict, per call; names and ids stay, and the message is recounted (R-112)."""
+    """R-117: the comparison is strict and made per call; names and ids stay, and the message is recounted (R-112)."""
     messages = tuple(with_changes(m, tokens=999) for m in chat_with(calling(size)))
     work = strip(messages)
     assert isinstance(work, Skipped) is not stripped
@@ -88,7 +88,7 @@ ERROR = '{"error": "Duplicate call: this was already answered"}'
 
 
 def test_old_errors_with_a_marker_are_pruned():
-    """R-425: only errors, only with a marker, only old ones."""
+    """R-425: other results, errors without a marker and new errors stay."""
     messages = chat(
         user("q"), assistant("", ("a", "t"), ("b", "t"), ("c", "t")),
         tool("a", ERROR, is_error=True), tool("b", '{"error": "no such file: a.py"}', is_error=True), tool("c", ERROR),
@@ -107,7 +107,7 @@ def trim(messages, target, protect=4):
 
 
 LATE = [user("q"), assistant("", ("z", "t")), tool("z", "r" * 40), assistant("done")]
-"""The newest four: about 20 tokens."""
+"""The newest four messages: about 20 tokens."""
 
 
 def with_summary(*between):
@@ -115,7 +115,7 @@ def with_summary(*between):
 
 
 def test_the_oldest_messages_after_the_summary_are_dropped_until_it_fits():
-    """R-133: as few as necessary, from index 1 upward; system prompt and summary stay."""
+    """R-133: as few as necessary are dropped, from index 1 upward; system prompt and summary stay."""
     messages = with_summary(*[user(str(i) * 400) for i in range(5)])  # 100 tokens each
     total = sum(map(count, messages))
     work = trim(messages, total - 150)
@@ -127,7 +127,7 @@ def test_the_oldest_messages_after_the_summary_are_dropped_until_it_fits():
 
 
 def test_the_newest_four_are_never_dropped():
-    """R-133 [proposed]: it stops there and the result stays over the target."""
+    """R-133 [proposed]: dropping stops there, even if the result is over the target."""
     messages = with_summary(*[user("x" * 400) for _ in range(3)])
     work = trim(messages, 1)
     assert work.messages == (*messages[:2], *messages[5:])
@@ -152,7 +152,10 @@ def test_pinned_messages_are_not_dropped():
 
 @pytest.mark.parametrize(("spare", "skipped"), [(0, False), (-1, True)])
 def test_no_summary_is_requested_if_the_protected_messages_are_too_large(spare, skipped):
-    """R-115, R-133: system prompt, pinned, the newest four and their partners; messages S15 may drop do not count."""
+    """R-115, R-133: system prompt, pinned messages, the newest four and their partners count.
+
+    Messages that S15 may drop do not.
+    """
     messages = with_summary(user("p" * 400, pinned=True), *[user("x" * 400)] * 3)
     stays = (messages[0], messages[1], messages[2], *messages[-4:])
     work = Work(before=messages, messages=messages[:-1], pending=messages[-1:])

@@ -30,7 +30,7 @@ def answered(text, **fields):
 
 @pytest.mark.parametrize(("length", "kept"), [(40_000, None), (40_001, 39_900)])
 def test_a_result_over_10_000_tokens_keeps_its_head(length, kept):
-    """R-412, R-413, R-415: 40,000 characters, also in the newest message."""
+    """R-412, R-413, R-415: the limit is 40,000 characters, even in the newest message."""
     text = "ab\n" * 20_000
     work = truncate(answered(text[:length]))
     if kept is None:
@@ -61,13 +61,13 @@ def test_a_json_list_keeps_its_first_items_and_the_total():
 
 
 def test_a_list_whose_first_items_do_not_fit_is_truncated_as_text():
-    """R-412: "first 50 items if that fits"."""
+    """R-412: the rule is "first 50 items if that fits"."""
     text = json.dumps(["x" * 100] * 60)
     assert shorten_result(text, SMALL) == text[:300] + NOTE
 
 
 def test_an_object_with_content_keeps_its_fields_and_half_of_its_content():
-    """R-412: the rest is serialised again, valid JSON."""
+    """R-412: the result is serialised again, so it is valid JSON."""
     value = {"path": "a.py", "content": "y" * 4000, "lines": 3}
     shortened = json.loads(shorten_result(json.dumps(value), SMALL))
     assert shortened == {"path": "a.py", "content": "y" * 100 + NOTE, "lines": 3}
@@ -75,7 +75,7 @@ def test_an_object_with_content_keeps_its_fields_and_half_of_its_content():
 
 @pytest.mark.parametrize("kind", [{"format": "pdf"}, {"path": "Bericht.DOCX"}, {"type": "application/pdf"}])
 def test_an_expanded_document_has_the_larger_limit(kind):
-    """R-412: 30,000 tokens for docx, pdf, pptx, with content truncated to limit − 1500."""
+    """R-412: the limit is 30,000 tokens for docx, pdf and pptx; their content is truncated to limit − 1500."""
     within = json.dumps({**kind, "content": "y" * 100_000})
     assert shorten_result(within, DEFAULT) == within
     over = shorten_result(json.dumps({**kind, "content": "y" * 200_000}), DEFAULT)

@@ -85,7 +85,7 @@ def test_names_in_the_history_are_not_marked(text):
     ],
 )
 def test_unknown_names_are_marked_after_the_name(text, expected):
-    """Lesson 11; in code blocks below the block, so that the code stays unchanged."""
+    """Lesson 11: the mark of a name in a code block is below the block, so that the code stays unchanged."""
     assert marked(text) == expected
     assert marked(expected) == expected, "a mark is not marked again"
 
@@ -120,7 +120,7 @@ def test_plain_numbers_and_status_codes_are_not_marked(text):
     ],
 )
 def test_planned_files_are_not_marked(text):
-    """They cannot occur yet."""
+    """Planned files cannot occur in the history yet."""
     assert marked(text) == text
 
 
@@ -151,7 +151,7 @@ def test_a_planned_file_does_not_become_true():
 
 
 def test_a_part_of_a_name_is_a_different_name():
-    """`parse` does not become true because `parseHeader` exists, nor `load_conf`."""
+    """`load_conf` is marked although `load_config` exists, and `Header` although `parseHeader` exists."""
     assert marked("load_conf, `Header`") == "load_conf (unverified), `Header` (unverified)"
 
 
@@ -233,7 +233,7 @@ def told(name, place):
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.tuples(NAMES, PLACES, AROUND), min_size=1, max_size=6))
 def test_no_name_copied_from_the_history_is_marked(names):
-    """Anywhere in the history and in any notation."""
+    """The name may be anywhere in the history, in any notation."""
     history = tuple(told(name, place) for name, place, _ in names)
     text = "\n".join(around.format(name) for name, _, around in names).replace("run ", "")
     marked_text, looked_up, missing = mark_unverified(text, known_in(history))
@@ -245,7 +245,7 @@ def test_no_name_copied_from_the_history_is_marked(names):
 @settings(max_examples=400, deadline=None)
 @given(SNAKE | CAMEL | FILE | ROOTED | NUMBERS, AROUND, st.lists(st.tuples(NAMES, PLACES), max_size=5))
 def test_every_invented_name_is_marked(invented, around, others):
-    """In any notation: it ends with the mark, and nothing of the text is lost."""
+    """In any notation, the name is followed by the mark, and no text is lost."""
     prefix = "9" if invented[-1].isdigit() and invented[0].isdigit() else "zz_"
     head, slash, tail = invented.rpartition("/")
     name = f"{head}{slash}{prefix}{tail}" if prefix != "9" else f"77777.{invented.replace('.', '')}.7"
@@ -270,7 +270,7 @@ def test_marks_are_the_only_addition(text, history):
 
 
 def test_of_a_long_history_only_new_text_is_read():
-    """Of 10 MB the patterns read each piece once, and nothing for text that is never looked up."""
+    """The patterns read each distinct piece of 10 MB once, and patterns that no name needs are not run."""
     known = known_in(HISTORY * 1000)
     assert len(known._pieces) == len(known_in(HISTORY)._pieces)
     assert mark_unverified("`load_config` is as it was", known) == ("`load_config` is as it was", 1, [])
@@ -281,7 +281,7 @@ def test_of_a_long_history_only_new_text_is_read():
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=40).map(lambda data: data * 9_000))
 def test_a_long_text_is_read_in_slices_that_split_no_name(data):
-    """Another chat's stream waits as long as one slice takes."""
+    """The stream of another chat waits only as long as one slice takes."""
     slices = list(_slices(data))
     assert b"".join(slices) == data
     assert all(part.startswith(b" ") for part in slices[1:])

@@ -49,7 +49,7 @@ def below(removed=DAY, summary="Prose about load_all.", params=None, **details):
 
 
 def test_the_ledger_lists_the_events():
-    """Lesson 21: files with their changes, symbols, commands with status, errors, todos, decisions, names."""
+    """Lesson 21: events are files with changes, symbols, commands with status, errors, todos, decisions and names."""
     text = below().summary
     assert text.startswith(
         f"Prose about load_all.\n\n{LEDGER_HEADING}\nFiles:\n- src/loader.py (edited: Loader, load_all)"
@@ -103,7 +103,7 @@ def test_the_ledger_is_below_the_quotes_and_outside_the_sections():
 
 
 def test_the_ledger_has_its_own_budget_and_a_share_of_the_window():
-    """Lesson 21: a long prose does not reduce it; in a small window it is small."""
+    """Lesson 21: long prose does not reduce the ledger; in a small window it is small."""
     many = chat(
         *[call("read_file", path=f"src/module_{n}/file_name_{n}.py") for n in range(400)], assistant("w" * 40_000)
     )
@@ -167,7 +167,7 @@ def test_changes_of_files_are_known_after_many_compactions():
 
 
 def test_repetitions_in_a_summary_are_counted_once():
-    """Lesson 21: a model's prose may copy a line of the ledger below it; five rounds do not add up."""
+    """Lesson 21: a model's prose may copy a line of the ledger below it; the counts do not grow over five rounds."""
     log = chat(*[call("edit_file", path="src/loader.py", new_text="x")] * 3, assistant("words " * 3000))
     for _ in range(5):
         text = below(log, summarise(log, 2000, chars4)).summary
@@ -196,7 +196,7 @@ def test_files_are_read_back_as_written():
 
 
 def test_the_common_folder_of_all_files_is_named_once_and_read_back():
-    """The same 50 letters used to be before every folder, and half of the files did not fit."""
+    """A shared prefix of 50 characters used to be repeated for every folder, so that half of the files did not fit."""
     root = "/home/somebody/work/a-project-with-a-long-name"
     log = chat(
         *[call("read_file", path=f"{root}/src/part_{n}/file_{n}.py") for n in range(9)],
@@ -230,7 +230,7 @@ def test_an_imported_file_is_listed_once():
 
 
 def test_files_named_in_a_long_written_text_are_known():
-    """A plan of 50,000 letters named the files of the next steps, all of them after the part that was read."""
+    """In a plan of 50,000 characters, the next steps' files were all named after the part that used to be read."""
     plan = "word " * 9_000 + "- move src/tui/late_part.ts"
     text = write_ledger(gather(chat(call("write_file", path="plan.md", content=plan))), 400, "", chars4)
     assert "src/tui/late_part.ts" in text
@@ -254,7 +254,7 @@ def test_files_named_in_a_long_written_text_are_known():
     ],
 )
 def test_symbols_are_the_definitions_in_an_edit(text, symbols):
-    """In any language; diffs, too."""
+    """Definitions are found in any language, and in diffs."""
     line = write_ledger(
         gather(chat(call("insert_edit", path="a.txt", new_text=text), tool("c", "ok"))), 400, "", chars4
     )

@@ -267,7 +267,7 @@ def a_days_work() -> list[Message]:
 @pytest.mark.parametrize("schema", ["cc_9", "cw_9"])
 @pytest.mark.parametrize("budget", [40, 60, 90, 120, 200, 300, 400, 600, 1500])
 def test_a_section_without_room_does_not_claim_to_be_empty(budget: int, schema: str) -> None:
-    """`None` is a statement; the request comes first, and missing sections are named."""
+    """`None` would be a false statement; the request comes first, and missing sections are named."""
     form = load_schema(schema)
     whole = parse_sections(summarise(a_days_work(), 8000, estimate_text, schema), form)
     said = {part.number for part in whole.parts if part.body.strip() != "None"}
@@ -284,7 +284,7 @@ def test_a_section_without_room_does_not_claim_to_be_empty(budget: int, schema: 
 
 
 def test_the_omitted_sections_are_named() -> None:
-    """In as few characters as possible: `1 to 5, 8, 9`."""
+    """Their numbers are written in as few characters as possible: `1 to 5, 8, 9`."""
     summary = summarise(a_days_work(), 60, estimate_text)
     first, gap, _ = summary.partition("\n\n")
     assert re.fullmatch(r"\(no room for sections [\d, to]+\)", first)
@@ -326,7 +326,7 @@ ARGUMENTS = st.one_of(TEXTS, st.dictionaries(KEYS, VALUES).map(json.dumps))
 
 @st.composite
 def any_messages(draw: st.DrawFn) -> list[Message]:
-    """Return a chat of any shape: broken pairs, invalid JSON arguments, summaries in between."""
+    """Draw a chat of any shape, with broken pairs, invalid JSON arguments and earlier summaries."""
     roles: list[Role] = draw(st.lists(st.sampled_from(["system", "user", "assistant", "tool"]), max_size=12))
     messages = []
     for role in roles:
@@ -365,7 +365,7 @@ def test_a_name_counts_as_an_identifier_only_if_it_cannot_be_a_word() -> None:
 
 
 def test_colours_and_addresses_are_not_names() -> None:
-    """Found in real logs: they used the room of names that are needed later."""
+    """In real logs, they took the room of names that are needed later."""
     seen = result("\x1b[32mrun_all\x1b[0m at 0x7f3a9c10 in [1;31mold_one[0m parent[make_tuple(x)]")
     assert set(gather([call("t"), seen]).names) == {"run_all", "old_one", "make_tuple"}
 

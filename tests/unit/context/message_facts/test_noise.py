@@ -1,4 +1,4 @@
-"""Noise in a chat: not quoted, not a request, not a name in the work (R-431, lesson 11)."""
+"""Noise in a chat is not quoted, and is neither a request nor a source of names (R-431, lesson 11)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_pasted_output_is_quoted_but_is_not_a_request(text):
 
 
 def test_noise_is_not_quoted():
-    """In every schema, at any position."""
+    """This applies to every schema and to any position in the chat."""
     messages = chat(
         user("/add src/a.py"), user("rename load to read"), assistant("done"), user("thanks"), user("/exit")
     )
@@ -109,7 +109,7 @@ def test_noise_leaves_nothing_open():
     ],
 )  # fmt: skip
 def test_decisions_are_complete_substantive_sentences(said, found):
-    """No path cut at a dot, no empty decision."""
+    """No path is cut at a dot, and no empty decision is listed."""
     assert decisions_in(said) == found
 
 
@@ -146,7 +146,7 @@ def test_a_path_is_not_cut_at_a_dot(path):
     ],
 )
 def test_names_in_examples_are_not_names_in_the_work(text):
-    """Names that occur only in example prose, by the user or the model."""
+    """Names that occur only in examples, written by the user or the model, are not listed."""
     for messages in (chat(user(text), assistant("x")), chat(user("go"), assistant(text))):
         facts = gather(messages)
         assert (facts.files, facts.names) == ({}, {}), text
@@ -160,7 +160,7 @@ def test_the_sentence_after_an_example_counts():
 
 @pytest.mark.parametrize("mark", ["<example>", "--- DEMONSTRATION ---\n"])
 def test_an_unclosed_mark_hides_nothing(mark):
-    """Each mark would search all the text after it: with this many that would take hours."""
+    """Each mark would cause a search through all the text after it: with this many, that would take hours."""
     text = mark * 100_000
     assert without_examples(text) == text
 

@@ -276,7 +276,7 @@ def test_code_and_quoted_text_state_nothing(text):
 
 
 def test_between_two_tool_calls_only_lasting_facts_count():
-    """An announced action there is done a moment later."""
+    """An action announced between two calls is done a moment later."""
     text = "I decided to use msgspec. Never commit the .env file. Next I will run the tests. I'm stuck on the segfault."
     assert kinds(text, is_last=False) == ["decision", "warning"]
     assert kinds(text) == ["decision", "warning", "next", "blocker"]

@@ -51,13 +51,13 @@ def writes(ask: Ask) -> SummaryReply:
 
 
 def is_wordy(ask: Ask) -> SummaryReply:
-    """Write too much about a chat in parts."""
+    """Write too long a summary if the chat is summarised in parts."""
     is_in_parts = ask.request.parts > 1 or "[Part 1]" in ask.request.prompt
     return SummaryReply(text=600 * SAID) if is_in_parts else writes(ask)
 
 
 WROTE_NONE = "one who wrote no usable summary before"
-"""Only for the mark `asks_unusable`, with which such a model is not asked again."""
+"""Only for the mark `asks_unusable`, under which such a model is not asked again."""
 SLOW = "one who takes a minute"
 WRITERS: dict[str, Script] = {
     "one who writes": writes,
@@ -67,11 +67,11 @@ WRITERS: dict[str, Script] = {
     WROTE_NONE: writes,
 }
 SHARES = (0.7, 0.87, 0.93, 0.98, 1.3)
-"""How full the window is."""
+"""Used shares of the window."""
 
 
 def loop(rounds: int, size: int, told: str = "") -> list[Message]:
-    """Return a running turn whose results have this size each; the model may add text each time."""
+    """Return a running turn in which each result has this size; `told` is the model's text in each round."""
     made = [user("Rename dock_1 of src/harbour.lua, but never in the API.")]
     for i in range(rounds):
         made += [assistant(told, (f"l{i}", "run_command")), tool(f"l{i}", f"r{i} " * (size // 4))]
@@ -104,7 +104,10 @@ SCENES: dict[str, Messages] = {
 
 
 def outcome(policy: Policy, scene: str, share: float, writer: str) -> tuple[Any, ...]:
-    """Return the model's view in the scene, and the requests to one that writes summaries."""
+    """Return the model's view of the scene, and whether each summary request was made in place.
+
+    Also return whether the policy has recall.
+    """
     messages = SCENES[scene]
     size = sum(map(count, messages))
     window = round(size / share)
@@ -126,7 +129,7 @@ def outcome(policy: Policy, scene: str, share: float, writer: str) -> tuple[Any,
 
 
 READ_AGAIN = "a chat that can be read again"
-"""Only for marks that ask in the chat itself, because this chat is long."""
+"""Only for marks of requests in the chat itself, because this chat is long."""
 
 
 def marked(name: str, place: str) -> Policy:
@@ -167,7 +170,7 @@ def test_strict_leaves_only_the_documents_steps(name: str) -> None:
 
 
 def test_strict_leaves_the_documents_program() -> None:
-    """Pipeline 5.5: P1, step for step."""
+    """Pipeline 5.5: the steps equal those of P1."""
     policy = load_policy("codecompanion strict")
     editing, compaction = policy.stages
     assert [step.use for step in editing.tiers[0].steps] == ["clear_tool_results"]
@@ -275,7 +278,7 @@ def steps_of(name: str) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_unmarked_steps_name_their_requirement(name: str) -> None:
-    """No mark means that the document has it: the comment cites the place."""
+    """Without a mark, the document requires the step, so the comment cites the place."""
     found = list(steps_of(name))
     assert len(found) > 3
     without_number = [

@@ -100,7 +100,7 @@ def test_an_option_may_use_the_other_kind_of_size() -> None:
     ],
 )  # fmt: skip
 def test_an_invalid_trigger_is_answered_with_a_valid_form(trigger: Any, said: str) -> None:
-    """Also in the notation of earlier versions."""
+    """Triggers in the notation of earlier versions are covered, too."""
     assert said in mistake({"trigger": trigger, "step": [CLEAR]})
 
 
@@ -110,7 +110,7 @@ def test_a_comparison_is_allowed_only_in_triggers() -> None:
 
 
 def test_steps_are_shared_by_name() -> None:
-    """The user's own names, in one list or several; beside other steps."""
+    """The names are the user's own; a shared step list may be combined with other steps."""
     shared = {"write": [FORMAT, {**ASK, "max_tokens": "2k"}, INSERT]}
     policy = mine({"tier": [{"id": "a", "step": [SELECT, {"steps": "write"}]}]}, steps=shared)
     steps = policy.stages[-1].tiers[0].steps
@@ -166,7 +166,7 @@ def test_steps_in_an_impossible_order_are_refused(stage: dict[str, Any], said: s
 
 
 def test_a_tier_may_continue_from_another_ones_result() -> None:
-    """The change or the text it needs may be in its starting point."""
+    """The change or the text that a step needs may be in the starting point of the tier."""
     cheap = {"id": "cheap", "accept": "target", "step": [CLEAR]}
     after = {"id": "after", "from": "cheap", "step": [{"use": "require_target"}]}
     assert mine({"target": 0.3, "tier": [cheap, after]}).stages[-1].tiers[1].start == "cheap"
@@ -209,7 +209,7 @@ def test_a_policy_key_is_distinguished_from_an_option() -> None:
 
 
 def test_a_mistake_is_reported_with_file_and_line() -> None:
-    """In every notation of a table; for a missing key, the line where it belongs."""
+    """This works for every TOML notation of a table; for a missing key, the line is the place where it belongs."""
     lines = (FOLDER / "cowork_chat.toml").read_text(encoding="utf-8").splitlines()
     for key in ("default_window = ", "max_chars = ", "  on_fail = ", "    refresh_messages = "):
         number = next(number for number, line in enumerate(lines, 1) if line.startswith(key))

@@ -1,4 +1,4 @@
-"""Converts a policy back to its table: proves that it is data, and that nothing of it is lost."""
+"""Converts a policy back to its table, which proves that policies are data and that the conversion loses nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _step_table(step: Step | ShapeStep) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value without fields that TOML cannot express: missing fields of tables, at any depth."""
+    """Return the value without the fields of tables that are None, at any depth; TOML cannot express them."""
     value = msgspec.to_builtins(value)
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items() if inner is not None}

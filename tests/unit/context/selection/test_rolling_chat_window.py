@@ -1,4 +1,4 @@
-"""S18: a chat without tools is a cached summary and its newest messages (R-456…R-458)."""
+"""S18: a chat without tools consists of a cached summary and its newest messages (R-456…R-458)."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_a_summary_is_due_from_24_messages_on(history, rolls):
 
 @pytest.mark.parametrize(("history", "size", "rolls"), [(18, 2700, True), (18, 2400, False), (16, 9000, False)])
 def test_or_from_12_000_tokens_on_once_a_message_left_the_window(history, size, rolls):
-    """R-457: and only if history > 16."""
+    """R-457: only if the history has more than 16 messages."""
     assert isinstance(roll(chat(*talk(history, size), user("now"))), Work) is rolls
 
 
 @pytest.mark.parametrize(("since", "rolls"), [(22, False), (24, True)])
 def test_the_cached_summary_is_reused_until_8_messages_have_left_the_window(since, rolls):
-    """R-458 [proposed]: and every message is in one of the two."""
+    """R-458 [proposed]: every message is either in the window or in the summary."""
     messages = chat(user("CACHED", "compact_summary"), *talk(since, 3000), user("now"))
     outcome = roll(messages)
     assert isinstance(outcome, Work) is rolls
@@ -60,7 +60,7 @@ def test_the_cached_summary_is_reused_until_8_messages_have_left_the_window(sinc
 
 
 def test_tool_blocks_are_not_part_of_a_chat():
-    """R-457: text stays, calls and results go to the summary."""
+    """R-457: text stays, but calls and results are moved into the summary."""
     messages = chat(*talk(24), user("q"), assistant("I look", ("c", "read")), tool("c", "r"), assistant("done"))
     outcome = roll(messages)
     assert all(message.role != "tool" and not message.tool_calls for message in outcome.messages)
@@ -76,7 +76,7 @@ def test_a_running_tool_loop_is_unchanged():
 
 
 def test_protected_messages_stay_complete():
-    """K8: also a pinned result, with its call."""
+    """K8: a pinned result is protected, too, together with its call."""
     messages = chat(
         user("RULES", "rules"), user("pin", pinned=True), assistant("", ("c", "read")), tool("c", "r", pinned=True),
         *talk(24),
@@ -107,7 +107,7 @@ def test_text_shorter_than_a_summary_stays():
 
 @pytest.mark.parametrize(("window", "is_due"), [(100_000, False), (5_000, True)])
 def test_messages_cheaper_to_send_than_to_summarise_stay(window, is_due):
-    """8 messages of 100 tokens have left; the minimum is 12,000 tokens, or 12 % of a small window."""
+    """8 messages of 100 tokens are outside the window; a summary needs 12,000 tokens, or 12 % of a small window."""
     messages = chat(*talk(24, 400), user("now"))
     worth = {"min_tokens": 12_000, "min_share": 0.12}
     assert isinstance(roll(messages, window, cache=WARM, **worth), Work) is is_due

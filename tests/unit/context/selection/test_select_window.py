@@ -30,7 +30,7 @@ def total(messages):
 
 
 def test_by_default_only_protected_and_unanswered_messages_stay():
-    """K8, R-551: the behaviour of the codecompanion table."""
+    """K8, R-551: this is the behaviour of the `codecompanion` policy."""
     messages = chat(system(), user("RULES", "rules"), user("q"), assistant("a"), user("pin", pinned=True), user("next"))
     work = select(messages)
     assert texts(work.messages) == ["You help.", "RULES"]
@@ -104,7 +104,7 @@ def test_half_separates_no_call_from_its_result():
 
 
 def test_turns_keep_the_requested_completed_ones_and_always_the_running_one():
-    """R-309: all completed turns but the last 2; the running turn is never summarised."""
+    """R-309: all completed turns except the last 2 are summarised; the running turn never is."""
     messages = chat(*turns(4, 8), user("now"), assistant("", ("c9", "read")), tool("c9", "half done"))
     work = select(messages, unit="turns", count=2, keep_pending=False)
     assert [m.text for m in work.removed if m.role == "user"] == ["question 0", "question 1"]
@@ -115,7 +115,7 @@ def test_turns_keep_the_requested_completed_ones_and_always_the_running_one():
 
 
 def test_between_turns_there_is_no_running_turn():
-    """R-309, R-326: with 0 kept all completed turns are removed."""
+    """R-309, R-326: if 0 turns are kept, all completed turns are removed."""
     messages = chat(*turns(3, 8))
     assert running_turn(messages) is None
     outcome = select(messages, unit="turns", count=0)
@@ -150,7 +150,7 @@ def numbered(number, size=400):
 
 
 def test_filling_keeps_the_first_and_as_many_of_the_newest_as_fit():
-    """R-416: from the newest backwards until the next would exceed the target."""
+    """R-416: messages are added from the newest backwards until the next one would exceed the target."""
     messages = chat(system("S" * 40), *numbered(11))
     work = select(messages, target=10 + 100 * 4, fill=True, keep_first=True, keep_pending=False)
     assert ids(work.messages) == ["m0", "m1", "m9", "m10", "m11"]
@@ -159,7 +159,7 @@ def test_filling_keeps_the_first_and_as_many_of_the_newest_as_fit():
 
 
 def test_filling_stops_at_the_first_that_does_not_fit():
-    """R-416: a smaller one after it is not added."""
+    """R-416: a smaller message before it is not added, either."""
     messages = chat(*numbered(3), assistant("B" * 4000), *numbered(2))
     work = select(messages, target=800, fill=True, keep_pending=False)
     assert ids(work.messages) == ["m4", "m5"]
@@ -182,7 +182,7 @@ def test_two_messages_are_never_removed():
 
 
 def test_pinned_messages_and_given_tags_stay_and_are_counted():
-    """R-416, R-420, R-421: by flag, or by tag."""
+    """R-416, R-420, R-421: messages are protected by their pin or by a tag."""
     messages = chat(
         user("first " * 10), user("shared " * 10, "shared_context"), user("pin " * 10, pinned=True), *numbered(8)
     )
@@ -211,7 +211,7 @@ def test_a_kept_question_in_progress_is_not_quoted():
 
 
 def test_messages_about_the_files_in_use_stay_up_to_their_share():
-    """R-416: oldest first, at most 15 % of the target."""
+    """R-416: the oldest come first, up to 15 % of the target."""
     about = [assistant(f"I changed /src/app/main.py. {i:<372}") for i in range(3)]
     messages = chat(user("first"), *about, *numbered(12), user("look at /src/app/main.py"))
     size = count(about[0])
@@ -246,7 +246,7 @@ def test_a_manual_target_is_the_same_share_of_the_current_size():
 
 
 def test_the_live_summary_is_never_kept_at_any_position():
-    """R-424: it is input of the next summary, also if another policy put it last."""
+    """R-424: it is an input of the next summary, even if another policy put it last."""
     messages = chat(*numbered(6), user("SUMMARY", "compact_summary"), user("q"), assistant("a"))
     for params in ({"count": 4}, {"fill": True, "target": 300}, {"count": 4, "half": True}):
         work = select(messages, **params)

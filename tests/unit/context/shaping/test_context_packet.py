@@ -28,7 +28,7 @@ def plan(enabled=GIT, facts=FACTS, words="hello", sent=None, budget=2000):
 
 
 def test_each_section_has_its_lines():
-    """R-351: exact lines; the counts of the changed files come before the list."""
+    """R-351: the lines are exact; the counts of changed files come before the list."""
     assert section_text("repo", FACTS) == "name: kodacode\ngit: detected"
     assert section_text("git", FACTS) == "branch: docs-refresh\nchanged_files: 2"
     assert section_text("git_dirty_summary", FACTS) == (
@@ -37,7 +37,7 @@ def test_each_section_has_its_lines():
 
 
 def test_missing_facts_are_omitted():
-    """R-351: no root name, no git, no branch, nothing changed."""
+    """R-351: a missing root name, git, branch or change adds no line."""
     assert section_text("repo", Facts()) == "name: workspace\ngit: not_detected"
     assert section_text("git", Facts("x")) == ""
     assert section_text("git", Facts("x", True)) == "changed_files: 0"
@@ -46,7 +46,7 @@ def test_missing_facts_are_omitted():
 
 
 def test_long_lists_are_limited():
-    """R-351, R-355: 20 changed files; 3 files, 8 diagnostics, 160 characters per message."""
+    """R-351, R-355: at most 20 changed files; 3 files and 8 diagnostics with messages of up to 160 characters."""
     many = Facts("x", True, "", tuple(ChangedFile("M", f"{i}.py") for i in range(25)))
     lines = section_text("git_dirty_summary", many).splitlines()
     assert lines[:4] == ["total_changed_files: 25", "listed_changed_files: 20", "omitted_changed_files: 5", "files:"]
@@ -68,7 +68,7 @@ def test_a_name_cannot_leave_its_line_or_its_element(name, path):
 
 
 def test_the_wrapper_names_every_section():
-    """R-352: fixed order, whatever the order in the configuration."""
+    """R-352: the order is fixed, whatever the order in the configuration."""
     packet = plan(("git", "repo"))
     assert packet.text == (
         '<deterministic_context_packet>\n<section key="repo" label="Repository" source="workspace"'
@@ -82,13 +82,13 @@ def test_the_wrapper_names_every_section():
 
 @pytest.mark.parametrize(("limit", "expected"), [(0, 0), (10, 1), (8_000, 400), (40_000, 2000), (200_000, 2000)])
 def test_the_budget_is_a_twentieth_of_the_limit(limit, expected):
-    """R-352: min(max(limit / 20, 1), 2000) tokens; an unknown limit yields no packet."""
+    """R-352: the budget is min(max(limit / 20, 1), 2000) tokens; if the limit is unknown, there is no packet."""
     assert budget_tokens(ContextPacket(), limit) == expected
     assert (plan(budget=budget_tokens(ContextPacket(), limit)).text != "") == (limit >= 8_000)
 
 
 def test_a_section_that_is_too_large_makes_room_for_a_smaller_one():
-    """R-352: it is recorded with the reason; later, smaller ones may still fit."""
+    """R-352: the section is recorded with the reason; later, smaller ones may still fit."""
     large = Facts("x", True, "b" * 200, (ChangedFile("M", "a"),))
     whole = plan(("repo", "git_dirty_summary"), large)
     packet = plan(GIT, large, budget=whole.tokens)
@@ -97,7 +97,7 @@ def test_a_section_that_is_too_large_makes_room_for_a_smaller_one():
 
 
 def test_later_turns_send_changed_or_requested_sections():
-    """R-353: first turn everything; later only changed sections, or those the user asks about."""
+    """R-353: the first turn sends everything; later turns send only changed sections, or those the user asks about."""
     first = plan()
     assert list(first.sections) == list(GIT)
     assert plan(sent=first.sections).text == ""
@@ -109,7 +109,7 @@ def test_later_turns_send_changed_or_requested_sections():
 
 
 def test_diagnostics_are_sent_only_if_the_message_is_about_them():
-    """R-351, R-353: also in the first turn."""
+    """R-351, R-353: this applies to the first turn, too."""
     facts = Facts("x", diagnostics=(DiagnosticFact("a.py", 3, "ERROR", "undefined name"),))
     assert plan(("diagnostics",), facts, "write a poem").omitted == (("diagnostics", "not_asked_for"),)
     text = plan(("diagnostics",), facts, "fix the lint errors").text

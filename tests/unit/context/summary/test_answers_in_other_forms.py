@@ -1,4 +1,4 @@
-"""A model answers in a form other than the requested one: quotes are counted where that form has them (R-431)."""
+"""If a model answers in a form other than the requested one, quotes are placed by the rules of that form (R-431)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAID = (
 
 
 def answer(name: str, words: int) -> str:
-    """Return a summary in a form, with that many words per section."""
+    """Return a summary in the named form; `words` is the length of a section."""
     schema = load_schema(name)
     if not schema.section:
         return "The work on loader_0.py goes on. " + "We look at load_0 at length and go on. " * words
@@ -41,7 +41,7 @@ def long_chat(window: int, pad: int):
 @pytest.mark.parametrize("answered", schema_names())
 @pytest.mark.parametrize("policy", ["adaptive", "codecompanion", "cowork", "cowork_chat"])
 def test_no_sentence_of_the_user_is_lost_in_any_form_of_the_answer(policy, answered, window, pad, words):
-    """R-431: nine sentences of nine, for every pair of requested and actual form."""
+    """R-431: all nine sentences are kept for every pair of requested and actual form."""
     messages = long_chat(window, pad)
     room = int(sum(map(count, messages)) / 0.93)
     reply = SummaryReply(text=answer(answered, words))
@@ -56,7 +56,7 @@ def test_no_sentence_of_the_user_is_lost_in_any_form_of_the_answer(policy, answe
 
 @pytest.mark.parametrize("name", schema_names())
 def test_quotes_are_removed_and_reinserted_where_the_form_has_them(name):
-    """R-431: in the section of the user's messages, else below the text; an existing list is replaced."""
+    """R-431: they are in the section of the user's messages, else below the text; an existing list is replaced."""
     text = answer(name, 3)
     quoted = put_quotes(text, "> Use tabs.")
     told, quotes = take_quotes(quoted)

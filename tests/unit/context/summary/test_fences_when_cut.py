@@ -71,7 +71,7 @@ def test_a_reply_truncated_at_its_limit_has_no_open_fence(bodies, end):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(TEXT, min_size=9, max_size=9), st.integers(100, 900), st.integers(0, 300))
 def test_a_summary_made_to_fit_has_no_open_fence(bodies, window, budget):
-    """R-433, R-441: truncated to its budget, or with dropped sections and truncated to the room."""
+    """R-433, R-441: the summary may be truncated to its budget, or lose sections and be truncated to the room."""
     before = chat(user("wish"), user("now"))
     work = Work(
         before=before,

@@ -62,7 +62,7 @@ def test_a_summary_that_fits_is_unchanged():
 
 
 def test_over_the_guard_sections_are_dropped_in_the_documents_order():
-    """R-441: 5, 6, 4, 3, 2; headings 1, 7, 8, 9 always remain."""
+    """R-441: sections are dropped in the order 5, 6, 4, 3, 2; the headings 1, 7, 8, 9 always remain."""
     text = nine_sections(1750)
     seen = {tuple(numbers(fit(kept, text, window=100_000))) for kept in range(90_000, 96_000, 100)}
     assert (1, 2, 3, 4, 6, 7, 8, 9) in seen
@@ -78,7 +78,7 @@ def test_the_guard_is_kept_while_there_is_room_for_the_smallest_summary(kept):
 
 
 def test_frame_and_request_always_stay():
-    """R-441, R-442, R-551."""
+    """R-441, R-442, R-551: they stay even if the summary does not fit."""
     work = fit(9_900, nine_sections(1400), request="please go on")
     assert block(work).startswith(f"<cowork_compaction_summary>\n{HANDOFF}1. **Primary Request and Intent**")
     assert "\n</cowork_compaction_summary>" in block(work)
@@ -88,7 +88,7 @@ def test_frame_and_request_always_stay():
 
 
 def test_a_fuller_window_means_a_shorter_summary():
-    """R-441: monotone decreasing; and it ends even if nothing helps."""
+    """R-441: the size decreases monotonically, and fitting ends even if nothing helps."""
     sizes = [chars4(fit(kept, nine_sections(1400)).summary) for kept in range(5_000, 12_000, 250)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] <= 260
@@ -130,7 +130,7 @@ def test_quotes_have_their_own_budget(budget):
 
 
 def test_over_the_guard_quotes_become_excerpts_and_keys_stay():
-    """R-431, R-441: never only counted; the line with the keys is dropped last."""
+    """R-431, R-441: quotes are never reduced to a mere count, and the line with the keys is dropped last."""
     quotes = "\n\n".join(f"> wish {n} " + "with some words " * 20 + f"\n(recall r{n})" for n in range(40))
     span = Span(1, 90)
     said = "\n\n".join(f"{SCHEMA.heading(n)}\n{quotes if n == 2 else f'body {n} ' * 20}" for n in range(1, 10))
@@ -149,7 +149,7 @@ def test_over_the_guard_quotes_become_excerpts_and_keys_stay():
 
 
 def test_the_basis_can_be_the_size_available_to_cowork():
-    """R-404, R-440: window − 8000 − system prompt, against the messages alone."""
+    """R-404, R-440: the messages alone are compared with window − 8000 − system prompt."""
     limit = Trigger(at=0.95, measure="messages", basis="available")
     text = nine_sections(700)
     assert fit(1_000, text, limit=limit, window=20_000).summary == text

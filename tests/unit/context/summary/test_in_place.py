@@ -17,7 +17,7 @@ WRITTEN = "The user wants the parser in parser.py to read tabs; parse_line was c
 
 
 def work_of(words: int = 12_000) -> Work:
-    """Return a stage that summarises all but the newest three messages, the last of which is unanswered."""
+    """Return the work of a stage that summarises all but the newest three messages, the last of them unanswered."""
     made = chat(
         user("the parser in parser.py"), assistant("parse_line " * (words // 3)), user("tabs"), assistant("done"),
         user("and now?"),

@@ -48,13 +48,13 @@ CHAT = chat(system("S"), user("RULES", "rules"), user("q1"), assistant("a1"), us
     ],
 )
 def test_the_position_is_a_parameter(place, expected):
-    """K5, R-129, R-323, R-443; pending messages stay last (R-551)."""
+    """K5, R-129, R-323, R-443: every position is possible; pending messages stay last (R-551)."""
     assert kinds(insert(CHAT, pending=CHAT[6:], place=place)) == expected
 
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])
 def test_the_role_is_a_parameter_and_the_tag_is_fixed(role):
-    """K5, R-426: the next compaction finds it under any policy."""
+    """K5, R-426: the tag lets the next compaction find the summary under any policy."""
     work = insert(CHAT, removed=CHAT[2:4], role=role, place="first", header="with_count", pinned=True)
     message = work.messages[1]
     assert (message.role, message.tag, message.pinned) == (role, SUMMARY_TAG, True)
@@ -69,7 +69,7 @@ def test_the_older_half_has_its_header():
 
 
 def test_the_block_is_framed_as_a_handoff():
-    """R-432, R-433: opening tag, preamble, text, closing tag, each on its line."""
+    """R-432, R-433: opening tag, preamble, text and closing tag are each on their own lines."""
     message = insert(CHAT, removed=CHAT[3:4], **COWORK).messages[3]
     assert message.pinned
     assert message.text == f"<cowork_compaction_summary>\n{HANDOFF}TEXT\n</cowork_compaction_summary>"
@@ -106,7 +106,7 @@ def test_the_summary_never_separates_a_call_from_its_result():
 
 
 def test_the_summary_is_updated_in_place():
-    """R-443: also if another policy put it elsewhere; there is exactly one."""
+    """R-443: this works even if another policy put it elsewhere; there is exactly one summary."""
     messages = chat(user("q1"), assistant("a1"), user("q2"), user("OLD", SUMMARY_TAG), assistant("a2"), user("q3"))
     old = messages[3:4]
     assert kinds(insert(messages, removed=old, **COWORK)) == ["q1", "a1", "q2", "SUMMARY", "a2", "q3"]
@@ -135,7 +135,7 @@ def test_without_text_nothing_is_inserted():
     [{}, {"header": "with_count"}, {"header": "earlier_with_count"}, COWORK, {**COWORK, "header": ""}],
 )
 def test_a_summary_is_read_back_without_its_frame(params):
-    """R-424: the next summariser gets its content, and the words quoted after it."""
+    """R-424: the next summariser receives its content and the request quoted after it."""
     text = next(m for m in insert(CHAT, removed=CHAT[3:4], **params).messages if m.tag == SUMMARY_TAG).text
     assert bare_summary(text) == "TEXT"
     quoted = next(

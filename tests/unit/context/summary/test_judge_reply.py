@@ -1,4 +1,4 @@
-"""Which replies are summaries and which are not (R-526, R-433; lessons 14, 15, 56)."""
+"""Replies that count as summaries, and replies that do not (R-526, R-433; lessons 14, 15, 56)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_the_prompts_own_words_are_not_content():
     ],
 )
 def test_free_text_about_the_history_is_a_summary(text):
-    """R-526: in any language; it may report a refusal."""
+    """R-526: the text may be in any language, and it may report a refusal."""
     assert judge(text, "brief") == text.strip()
 
 
@@ -120,7 +120,7 @@ def test_a_short_history_has_a_short_summary():
 
 
 def test_the_callers_text_is_accepted_unchanged():
-    """The contract of the command line: `--summary SUMMARY` is the summary; an empty one counts as missing."""
+    """By the contract of the command line, `--summary SUMMARY` is the summary; an empty one counts as missing."""
     assert judge("SUMMARY", "cc_9", source="caller") == "SUMMARY"
     assert judge("Okay: the loader reads TOML.", "cc_9", source="caller") == "Okay: the loader reads TOML."
     assert isinstance(judge("", "cc_9", source="caller"), Failed)
@@ -135,7 +135,7 @@ def test_an_obviously_unusable_text_is_refused_from_a_caller_too(text):
 
 
 def test_reasoning_is_not_the_summary():
-    """R-433, lesson 15."""
+    """R-433, lesson 15: text that the model wrote while reasoning is not used."""
     text = sections("cc_9")
     assert judge(f"<think>{text}</think>\n{text}", "cc_9") == text
     assert isinstance(judge(f"<think>{text}", "cc_9"), Failed)
@@ -151,7 +151,7 @@ def test_a_truncated_text_counts_up_to_its_last_complete_section(schema):
 
 
 def test_an_unusable_reply_causes_one_more_request_with_the_reason():
-    """R-526: after that it counts as a failure."""
+    """R-526: after a second unusable reply, the summary counts as failed."""
     request = SummaryRequest(prompt="P", subject=HISTORY, max_output_tokens=100)
     for second, expected in (("ok", Failed), (sections("cc_9"), tuple)):
         steps = ask_all([Question(request, load_schema("cc_9"), "P", 200)])
@@ -165,7 +165,7 @@ def test_an_unusable_reply_causes_one_more_request_with_the_reason():
 
 
 def test_reasoning_that_used_up_the_room_gets_its_own():
-    """R-433: tokens spent on reasoning before the answer count as well, within the window."""
+    """R-433: the next request adds the tokens spent on reasoning to its limit, within the window."""
     request = SummaryRequest(prompt="P", subject=HISTORY, max_output_tokens=1000, room_tokens=6000)
     for spent, expected in ((0, 2000), (3000, 5000), (9000, 6000)):
         steps = ask_all([Question(request, load_schema("cc_9"), "P", 2000)])

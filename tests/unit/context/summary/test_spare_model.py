@@ -9,7 +9,7 @@ from codecompanion.context.work import SummaryRequest, Work
 from tests.unit.context.builders import assistant, env, made, user
 
 CHAT = made(*(one for n in range(10) for one in (user("q" * 400), assistant("a" * 400))))
-"""200 tokens a turn."""
+"""Ten turns of 200 tokens."""
 
 
 def request(prompt: int, output: int) -> SummaryRequest:
@@ -36,7 +36,7 @@ def test_requests_are_weighed_against_the_tokens_freed_until_the_window_is_full_
 
 
 def seconds(read: int, written: int) -> float:
-    """Return the time of a server that reads 100 tokens a second and writes 20."""
+    """Return the time needed by a server that reads 100 tokens and writes 20 tokens a second."""
     return read / 100 + written / 20
 
 

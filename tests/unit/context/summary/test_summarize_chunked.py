@@ -1,4 +1,4 @@
-"""S9: a summary written chunk by chunk: R-120, R-123…R-127, R-130."""
+"""S9: a summary is written chunk by chunk: R-120, R-123…R-127, R-130."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def history(number, chars):
 
 
 def test_a_history_that_fits_one_chunk_takes_one_call():
-    """R-130: one summary, no merge."""
+    """R-130: there is one summary, and nothing is merged."""
     work, requests = summarize(history(4, 400), 10_000, parts)
     assert work.summary == "part 1"
     assert len(requests) == 1
@@ -80,12 +80,12 @@ def test_content_cannot_close_the_wrapper():
     [(10_000, "x" * 10_000), (10_001, "x" * 10_000 + "\n[... 1 chars truncated]")],
 )
 def test_a_message_is_capped_at_10000_characters(length, expected):
-    """R-127: exact suffix."""
+    """R-127: the suffix is exact."""
     assert format_labelled(user("x" * length), 10_000) == f'<message role="User">\nUser: {expected}\n</message>'
 
 
 def test_several_chunks_are_merged_by_one_more_call():
-    """R-121, R-124, R-130: greedy chunks of 0.4 × window, the parts in `[Part i]:` blocks joined by blank lines."""
+    """R-121, R-124, R-130: chunks are filled up to 0.4 × window; the parts are sent as `[Part i]:` blocks."""
     messages = history(10, 1200)  # 300 tokens each; a chunk of 1,600 takes five
     work, requests = summarize(messages, 4_000, lambda n: parts(n) if n < 3 else "merged")
     assert work.summary == "merged"
@@ -97,7 +97,7 @@ def test_several_chunks_are_merged_by_one_more_call():
 
 @pytest.mark.parametrize("reply", ["", SummaryReply(error="down"), SummaryReply(text="x", called_tools=True)])
 def test_parts_are_joined_if_merging_yields_nothing(reply):
-    """R-130: no escalation."""
+    """R-130: an empty merge does not escalate to the next tier."""
     work, requests = summarize(history(10, 1200), 4_000, lambda n: parts(n) if n < 3 else reply)
     assert work.summary == "part 1\n\n---\n\npart 2"
     assert len(requests) == 3
@@ -133,7 +133,7 @@ def test_oversized_messages_are_named_instead_of_sent():
 
 
 def test_with_only_oversized_messages_no_call_is_needed():
-    """R-130 [proposed]: the notes alone, no merge call over an empty list."""
+    """R-130 [proposed]: the summary consists of the notes alone; an empty list is not merged."""
     work, requests = summarize(history(2, 26_000), 10_000, parts)
     assert work.summary == (
         "[Large user message (~7K tokens) omitted from summary]\n"
@@ -145,7 +145,7 @@ def test_with_only_oversized_messages_no_call_is_needed():
 @pytest.mark.parametrize("chars", [2, 400, 9_000, 40_000])
 @pytest.mark.parametrize(("summariser", "ratio"), [(2_000, 1.0), (4_000, 1.4), (16_000, 1.0)])
 def test_every_request_fits_the_window_of_the_summariser(chars, summariser, ratio):
-    """R-123, lesson 1: prompt and reply, wrapper and all; many tiny messages weigh more than their text."""
+    """R-123, lesson 1: prompt, wrapper and reply all fit, even if many tiny messages weigh more than their text."""
     _, requests = summarize(
         history(200, chars), 200_000, lambda n: "s" * 400,
         summariser_window=summariser, summariser_ratio=ratio,

@@ -1,4 +1,4 @@
-"""The flush to the memory before anything is removed: R-408, R-409, R-446."""
+"""The memory flush before anything is removed: R-408, R-409, R-446."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_flush_writes_a_summary_and_leaves_the_messages():
     ],
 )
 def test_a_flush_needs_time_and_new_messages(changes, reason):
-    """R-446: memory off, two minutes, 250 new tokens; after a compaction everything is new."""
+    """R-446: it needs enabled memory, two minutes and 250 new tokens; after a compaction, everything is new."""
     outcome, asked = run(measure=lambda messages: Measure(1000, 1000), **changes)
     assert (outcome.reason if isinstance(outcome, Skipped) else "") == reason
     assert bool(asked) == (reason == "")
@@ -63,7 +63,7 @@ def test_a_flush_needs_time_and_new_messages(changes, reason):
 
 @pytest.mark.parametrize(("number", "flushes"), [(3, False), (4, True)])
 def test_few_messages_are_not_flushed(number, flushes):
-    """R-446: at least four; the system prompt does not count."""
+    """R-446: at least four messages are needed; the system prompt does not count."""
     said = chat(system(), *[user("x" * 2000) for _ in range(number)])
     outcome, _ = run(said)
     assert isinstance(outcome, Work) == flushes
@@ -104,7 +104,7 @@ def test_less_than_1200_tokens_of_slack_cause_a_flush(slack, flushes):
 
 
 def test_the_flush_precedes_everything_else():
-    """R-408, R-409: the first stage of the policy; it depends only on slack."""
+    """R-408, R-409: it is the first stage of the policy and depends only on slack."""
     stages = load_policy("cowork").stages
     assert stages[0].id == "flush"
     assert stages[0].after == stages[0].unless == ()
@@ -113,7 +113,7 @@ def test_the_flush_precedes_everything_else():
 
 @pytest.mark.parametrize("effects", [{"before": ["chekpoint"]}, {"after": ["flush"]}, {"before": ["daily_log"]}])
 def test_an_unknown_effect_is_an_error(effects):
-    """Bad configuration: the key is named; only a checkpoint can precede a change."""
+    """The configuration error names the key; only a checkpoint can precede a change."""
     stage = {"id": "x", "effects": effects, "trigger": 0.5, "step": [{"use": "clear_tool_results"}]}
     with pytest.raises(ConfigError, match="effects"):
         load_policy("mine", {"mine": {"extends": "codecompanion", "stage": [stage]}})

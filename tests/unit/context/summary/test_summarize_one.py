@@ -49,13 +49,16 @@ def drive(work, params, environment, reply):
     [(200_000, 4096), (128_000, 4096), (16_000, 640), (14_250, 500), (12_000, 500), (8_000, 500), (4_000, 500)],
 )
 def test_the_budget_equals_the_documents(window, expected):
-    """R-427, R-428: 4096 at 200K and 128K, 640 at 16K; below 14,250 the floor of 500 wins over 8 %."""
+    """R-427, R-428: the budget is 4096 at 200K and 128K, 640 at 16K; below 14,250, the minimum of 500 exceeds 8 %."""
     work = work_of(user("hello"), assistant("hi"))
     assert summary_budget(work, COWORK, env(work.before, window)) == expected
 
 
 def test_little_slack_yields_a_short_summary():
-    """R-427: floor(0.6 × slack), slack = available − tokens after removal, at least 500."""
+    """R-427: the budget is floor(0.6 × slack), at least 500.
+
+    Slack is the available size minus the tokens after removal.
+    """
     work = work_of(user("hello"), assistant(text_of(9_000)), kept=1)
     slack = 20_000 - 8_000 - sum(map(chars4, [text_of(9_000)]))
     assert summary_budget(work, COWORK, env(work.before, 20_000)) == min(960, slack * 6 // 10)
@@ -115,7 +118,7 @@ def test_a_long_history_is_summarised_by_a_small_model_within_bounds(window, sch
 
 
 def test_any_number_of_parts_is_requested_and_may_be_written_in_parallel():
-    """R-120: a run ends at its deadline; the caller sees all the parts at once."""
+    """R-120: only its deadline ends a run; the caller receives all the parts at once."""
     work = work_of(*[user(text_of(1500)) for n in range(200)])
     steps = summarize_one(work, SummarizeOne(), env(work.before, 900_000, summariser_window=4_000))
     first = next(steps)

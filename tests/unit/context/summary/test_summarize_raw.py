@@ -1,4 +1,4 @@
-"""S12 `summarize_raw`: the text in place of a summary that no model wrote (R-434)."""
+"""S12 `summarize_raw`: raw text in place of a summary, if no model wrote one (R-434)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def raw(messages, window, **params):
 
 
 def test_short_messages_are_included_unchanged():
-    """R-434: labelled, nothing lost, nothing twice."""
+    """R-434: the messages are labelled, and nothing is lost or repeated."""
     work = raw(chat(user("q"), assistant("a")), 128_000, share_of_removed=100.0)
     assert work.summary == f"{RAW_HEADING}\n[assistant] a\n\n{QUOTES_HEADING}\n> q"
     assert "raw, truncated" in RAW_HEADING
@@ -49,7 +49,7 @@ def test_an_earlier_summary_comes_first():
 
 
 def test_sections_of_an_earlier_summary_stay_sections():
-    """R-434, R-454: raw text is below them and is not part of any."""
+    """R-434, R-454: the raw text is below the sections and belongs to none of them."""
     titles = ("Primary Request and Intent", "User Messages", "Work Completed", "Errors and Fixes")
     nine = "\n\n".join(f"{number}. **{title}**\ntold {number}" for number, title in enumerate(titles, 1))
     work = raw(chat(user(nine, "compact_summary"), user("Use tabs."), assistant("a" * 9000)), 128_000)
@@ -81,7 +81,7 @@ def test_unused_room_goes_to_the_others(room, wanted, shares):
 
 
 def test_user_assistant_and_tools_have_fair_shares():
-    """R-434: long messages of one kind leave the others their room."""
+    """R-434: long messages of one kind leave room for the others."""
     messages = [
         m
         for i in range(40)
@@ -101,7 +101,7 @@ def test_user_assistant_and_tools_have_fair_shares():
 
 
 def test_decisions_precede_other_text_of_the_assistant():
-    """R-434: plain sentences, found causes and labels, verbatim."""
+    """R-434: plain sentences, root causes and labels are kept verbatim."""
     said = (
         "I decided to keep the old parser because it is faster.",
         "The root cause is the cache in loader.py.",
@@ -154,7 +154,7 @@ def failing_rounds(window: int, wish: str, rounds: int = 5):
 @pytest.mark.parametrize("wish", ["please change it", "please change it, and mind who calls it. " * 15])
 @pytest.mark.parametrize("window", [8_000, 16_000, 64_000])
 def test_repeated_compactions_without_a_model_free_as_much_without_repetition(window, wish):
-    """R-434: the user's words once, decisions kept, no round frees less than half of the previous one."""
+    """R-434: each user message occurs once, decisions are kept, and later rounds free nearly as much as the first."""
     freed, summary, messages, turns = failing_rounds(window, wish)
     assert min(freed) >= 0.2 * window
     assert min(freed) >= 0.65 * freed[0]

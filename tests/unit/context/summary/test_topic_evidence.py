@@ -1,4 +1,4 @@
-"""Whether a text is about a history: names, repeated words and word pairs, in any form and language (R-526)."""
+"""Whether text is about a history, judged by names, repeated words and word pairs, in any form or language (R-526)."""
 
 from __future__ import annotations
 

@@ -70,9 +70,9 @@ def test_parts_are_requested_in_parallel_only_without_doubt(replies, is_proven, 
 @pytest.mark.parametrize("script", MAX)
 @pytest.mark.parametrize("name", policy_names())
 def test_a_failing_summariser_is_asked_only_until_that_is_certain(name, script, has_utility, manual):
-    """R-526, R-529: neither for other parts, nor again as the chat's own model.
+    """R-526, R-529: it is asked neither for other parts, nor again as the chat's own model.
 
-    The next tier asks if the replies were not summaries (R-120), never if the call failed.
+    The next tier asks again if the replies were not summaries (R-120), but not if the call failed.
     """
     env = {"has_utility": has_utility, "summariser_window": 3000, "writer_is_proven": False}
     prepared, asked = prepared_under(name, script, manual=manual, **env)

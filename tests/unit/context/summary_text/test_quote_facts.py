@@ -1,4 +1,4 @@
-"""The user's messages in little room: short facts of all of them precede whole messages."""
+"""The user's messages in little room: short facts from all of them take precedence over whole messages."""
 
 from __future__ import annotations
 

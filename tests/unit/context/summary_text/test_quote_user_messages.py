@@ -104,7 +104,7 @@ def test_a_long_message_keeps_head_and_tail_in_3000_characters():
 
 
 def test_without_room_the_oldest_become_one_line_excerpts():
-    """R-431: 40 % of the summary's budget; the newest stay complete."""
+    """R-431: the quotes have 40 % of the summary's budget; the newest stay complete."""
     removed = chat(*[user(f"message {n}\n" + "words " * 60) for n in range(20)])
     outcome = quoted(removed, written(), budget=3000)
     said = read_quotes(outcome.summary)
@@ -177,7 +177,7 @@ def test_rules_are_complete_before_any_question_is_quoted():
 
 @pytest.mark.parametrize("budget", [60, 80, 100, 120])
 def test_a_rule_without_full_room_keeps_as_much_as_fits(budget):
-    """Part of its message is better than one more question."""
+    """Part of the rule's message is better than one more question."""
     rule = "Port the shop to the new loader. " * 4 + " ".join(f"Never touch conf/prod.{n}." for n in range(20))
     said = gather_quotes(chat(user(rule), *[user(f"What is in part {n}?") for n in range(4)]), 3000)
     kept = fit_quotes(said, budget, 120, chars4)
@@ -217,7 +217,7 @@ def test_a_list_written_by_a_model_is_kept_as_excerpts():
 
 
 def test_the_closing_tag_of_a_wrapper_is_not_a_user_message():
-    """R-433: the block around a summary."""
+    """R-433: the wrapper is the block around a summary."""
     text = "<tag>\n" + put_quotes("text", "> hi") + "\n</tag>"
     assert read_quotes(text).quotes == (Quote("hi"),)
 
@@ -231,7 +231,7 @@ QUOTES = TEXT.map(Quote) | st.from_regex(r"[ab#.…][ab #.]{0,20}[ab]", fullmatc
 @settings(max_examples=300, deadline=None)
 @given(st.lists(QUOTES, max_size=8), st.integers(0, 3), st.sampled_from(["cc_9", "cw_9", ""]))
 def test_the_quotes_can_be_parsed_again(quotes, left_out, schema):
-    """Byte for byte, for any typed text: headings, fences, quotes, empty lines."""
+    """The quotes are equal byte for byte, for any typed text: headings, fences, quotes, empty lines."""
     said = Quotes(tuple(quotes), left_out)
     block = "\n".join(render_quotes(said))
     assert parse_quotes(block.split("\n")) == said
@@ -244,7 +244,7 @@ def test_the_quotes_can_be_parsed_again(quotes, left_out, schema):
 @settings(max_examples=300, deadline=None)
 @given(st.lists(TEXT.map(lambda text: text * 20), max_size=12), st.integers(20, 2000), st.integers(0, 5))
 def test_the_budget_is_kept_and_every_message_counted(texts, budget, left_out):
-    """R-431: in any room."""
+    """R-431: this applies to any budget."""
     said = Quotes(tuple(map(Quote, texts)), left_out)
     kept = fit_quotes(said, budget, 120, chars4)
     assert kept.total == said.total
@@ -254,7 +254,7 @@ def test_the_budget_is_kept_and_every_message_counted(texts, budget, left_out):
 
 
 def test_a_message_is_searched_for_demands_once(monkeypatch):
-    """A summary that has to fit is written a dozen times: 300 messages used to take seven times as long."""
+    """To make a summary fit, it is written a dozen times: 300 messages used to take seven times as long."""
     searched: list[str] = []
 
     def find(texts):

@@ -33,7 +33,7 @@ FORMS = {
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_the_line_is_inside_the_form_and_unique(text):
-    """No text after or outside the form; a second line replaces the first."""
+    """There is no text after or outside the form; a second line replaces the first."""
     once = put_span(text, Span(3, 57))
     again = put_span(once, Span(3, 90))
     assert read_span(once) == Span(3, 57)
@@ -96,7 +96,7 @@ def new_turn(place, kind, calls, size, words):
     st.lists(st.lists(TURN, min_size=1, max_size=8), min_size=1, max_size=4), st.lists(REPLIES, min_size=4, max_size=4)
 )
 def test_removed_messages_can_be_read_by_a_key_in_the_view(name, rounds, replies):
-    """Every policy, several compactions, any author of the summaries, any failure."""
+    """This applies to every policy, to several compactions, to any author of the summaries and to any failure."""
     view, log = (), []
     for round_number, turns in enumerate(rounds):
         made = [m for place, turn in enumerate(turns) for m in new_turn(round_number * 100 + place, *turn)]

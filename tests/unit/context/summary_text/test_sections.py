@@ -21,7 +21,7 @@ CC_9 = load_schema("cc_9")
 
 
 def written(schema, form="{n}. **{title}**", body="body {n}\n"):
-    """Return a summary in a schema, with its headings in another form."""
+    """Return a summary in a schema, with headings in this form."""
     return "\n".join(
         form.format(n=n, title=section.title) + "\n" + body.format(n=n) for n, section in enumerate(schema.section, 1)
     )
@@ -77,7 +77,7 @@ def test_an_unknown_schema_is_refused_by_name():
 )
 @pytest.mark.parametrize("schema", [CC_9, CW_9])
 def test_headings_are_parsed_leniently(form, schema):
-    """R-430: `N.` or `N)` or `##`, bold optional."""
+    """R-430: a heading is `N.` or `N)` or `##`; bold is optional."""
     text = written(schema, form)
     found = parse_sections(text, schema)
     assert [part.number for part in found.parts] == list(range(1, 10))

@@ -31,7 +31,7 @@ def test_a_chunk_is_two_fifths_of_the_window_and_at_most_12000(window, expected)
     [(0, 0.4), (833, 0.4), (834, 0.4 - 0.20016), (1000, 0.16), (1042, 0.15), (9000, 0.15)],
 )
 def test_dense_messages_make_smaller_chunks(average, expected):
-    """R-122: r = average × 1.2 / window; 0.4 up to r = 0.1, then 0.4 − 2r, not below 0.15."""
+    """R-122: r = average × 1.2 / window; the ratio is 0.4 up to r = 0.1, then 0.4 − 2r, and at least 0.15."""
     assert chunk_ratio(average, 10_000, FORMULA) == pytest.approx(expected)
 
 
@@ -39,7 +39,7 @@ def test_dense_messages_make_smaller_chunks(average, expected):
     ("window", "expected"), [(128_000, 0.4), (588_288, 0.275), (1_048_576, 0.15), (2_097_152, 0.15)]
 )
 def test_very_large_windows_make_smaller_chunks(window, expected):
-    """R-122: linear between 128,000 and 1,048,576."""
+    """R-122: the ratio falls linearly between 128,000 and 1,048,576."""
     assert chunk_ratio(0, window, FORMULA) == pytest.approx(expected)
 
 
@@ -54,7 +54,7 @@ def test_the_ratio_stays_within_its_bounds_and_falls_with_density(average, more,
 
 @given(window=st.integers(1, 4 * 10**6), more=st.integers(0, 4 * 10**6), density=st.floats(0, 2))
 def test_the_ratio_falls_with_the_window(window, more, density):
-    """R-122: at equal density."""
+    """R-122: the densities are equal."""
     smaller = chunk_ratio(density * window, window, FORMULA)
     assert chunk_ratio(density * (window + more), window + more, FORMULA) <= smaller + 1e-9
 
@@ -70,13 +70,13 @@ def test_the_ratio_falls_with_the_window(window, more, density):
     ],
 )
 def test_a_chunk_fits_the_window_of_the_summariser(summariser, ratio, expected):
-    """R-123: chunk + overhead ≤ its window, overhead = min(4096, a quarter), never below 256."""
+    """R-123: chunk + overhead ≤ the summariser's window; overhead = min(4096, a quarter); a chunk is at least 256."""
     assert chunk_tokens(0, 200_000, summariser, FORMULA, ratio) == expected
 
 
 @given(sizes=st.lists(st.integers(0, 60), max_size=40), limit=st.integers(1, 100))
 def test_the_joined_chunks_are_the_messages(sizes, limit):
-    """R-124: greedy, in order; a chunk exceeds the limit only if it is one message."""
+    """R-124: chunks are filled greedily and in order; a chunk exceeds the limit only if it is a single message."""
     messages = chat(*[user("xxxx" * size) for size in sizes])
     chunks = chunk_greedily([(message, count(message)) for message in messages], limit)
     assert tuple(m for chunk in chunks for m in chunk) == messages
@@ -89,6 +89,6 @@ def test_the_joined_chunks_are_the_messages(sizes, limit):
 
 @pytest.mark.parametrize(("tokens", "left_out"), [(4166, False), (4167, True)])
 def test_a_message_of_more_than_half_the_window_is_oversized(tokens, left_out):
-    """R-125: tokens × 1.2 > 0.5 × window, strict."""
+    """R-125: the comparison is tokens × 1.2 > 0.5 × window, strict."""
     assert is_oversized(tokens, 10_000, FORMULA) is left_out
     assert not is_oversized(5000, 12_000, FORMULA)

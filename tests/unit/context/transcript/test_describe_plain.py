@@ -17,7 +17,7 @@ def describe(*messages):
 
 
 def test_the_lines_equal_the_documents():
-    """R-134: header with an em dash, counts (calls are tool messages), one topic per user message."""
+    """R-134: the header has an em dash, calls are counted by tool messages, and there is one topic per user message."""
     work = describe(user("  fix the parser  \nplease"), assistant("", ("a", "t")), tool("a", "x"), assistant("ok"))
     assert work.summary == (
         "[Conversation context \u2014 4 earlier messages removed to fit context window]\n"
@@ -43,7 +43,7 @@ def test_a_long_topic_is_truncated_to_77_characters(length, expected):
 
 
 def test_only_the_first_ten_topics_are_listed():
-    """R-134: the counts cover all."""
+    """R-134: the counts cover all messages."""
     lines = describe(*turns(12)).summary.splitlines()
     assert lines[1] == "User messages: 12, Assistant responses: 24, Tool calls: 12"
     assert lines[3:] == [f"- question {i}" for i in range(10)]

@@ -26,7 +26,7 @@ def transcript(messages, **params):
 
 
 def test_the_default_is_one_element_per_message():
-    """R-525: the codecompanion table's transcript."""
+    """R-525: this is the transcript of the `codecompanion` table."""
     messages = chat(system("S"), user("RULES", "rules"), user("q"), assistant("a", ("c", "read")), tool("c", "r"))
     assert transcript(messages) == (
         '<message role="user">q</message>',
@@ -37,7 +37,7 @@ def test_the_default_is_one_element_per_message():
 
 @pytest.mark.parametrize("role", ["user", "system", "assistant"])
 def test_an_earlier_summary_is_included_in_any_role(role):
-    """R-424: CodeBuddy's is a system message."""
+    """R-424: CodeBuddy writes its summary as a system message."""
     messages = (Message(id="s", role=role, content="OLD", tag="compact_summary"), *chat(user("q")))
     assert "OLD" in transcript(messages)[0]
 
@@ -73,7 +73,7 @@ def test_a_picture_is_one_line():
     ],
 )
 def test_a_long_text_keeps_head_and_tail(limit, expected):
-    """R-437: 2100 + 880 characters at 3000; below 600 only the head."""
+    """R-437: at a limit of 3000, 2100 + 880 characters are kept; below 600, only the head."""
     assert cut_middle_or_tail("a" * 5000, limit) == expected
 
 
@@ -108,7 +108,7 @@ def test_base64_never_appears():
 
 
 def test_the_previous_summary_comes_first_without_its_frame():
-    """R-424: the most important fix: facts older than the last round are carried over."""
+    """R-424: facts older than the last round are carried over; this was the most important fix."""
     text = f"<cowork_compaction_summary>\n{HANDOFF}1. **Primary Request**: x\n</cowork_compaction_summary>"
     messages = chat(user("q"), user(text, "compact_summary"), assistant("a"))
     assert transcript(messages, **COWORK) == (
@@ -125,7 +125,7 @@ def test_the_previous_summary_can_be_left_out():
 
 
 def test_too_long_a_transcript_loses_its_middle_and_the_users_words_last():
-    """R-439 [proposed]: first and newest stay; whole entries are dropped, with a marker that counts them."""
+    """R-439 [proposed]: the first and newest entries stay; whole entries are dropped, and a marker counts them."""
     messages = chat(
         user("first " + "f" * 100),
         *[m for i in range(20) for m in (assistant(f"a{i} " + "x" * 100), user(f"q{i} " + "y" * 20))],
@@ -147,14 +147,14 @@ def test_too_long_a_transcript_loses_its_middle_and_the_users_words_last():
 
 @pytest.mark.parametrize("limit", [10, 60, 200, 1000, 5000])
 def test_the_limit_is_kept_for_any_messages(limit):
-    """R-436, R-439: the previous summary counts, too."""
+    """R-436, R-439: the previous summary counts towards the limit."""
     messages = chat(user("P" * 4000, "compact_summary"), user("f" * 3000), assistant("a" * 3000), user("n" * 3000))
     told = transcript(messages, style="lines", previous_summary="lead", max_chars=limit)
     assert len("\n".join(told)) <= limit + len("[previous summary]\n")
 
 
 def test_an_instruction_precedes_the_conversation():
-    """As one text, joined once: a copy of 10 MB delays everything else."""
+    """The text is joined only once: a copy of 10 MB would delay everything else."""
     assert wrap(("a", "b")) == "<conversation>\na\nb\n</conversation>"
     assert wrap(("a", "b"), "Do it.") == f"Do it.\n\n{wrap(('a', 'b'))}"
     assert wrap(()) == "<conversation>\n\n</conversation>"

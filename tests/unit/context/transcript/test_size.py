@@ -22,7 +22,7 @@ def logged(*messages):
 
 
 def written(messages, **params):
-    """Return the work with its transcript."""
+    """Return the work after its transcript was written."""
     environment = env(messages, 10_000, count=MessageCounter().message, count_text=estimate_text)
     return format_transcript(
         Work(before=messages, messages=(), removed=messages), FormatTranscript(**params), environment
@@ -31,7 +31,7 @@ def written(messages, **params):
 
 @pytest.mark.parametrize("style", ["xml", "lines"])
 def test_a_size_is_that_of_the_text_and_its_wrapper(monkeypatch, style):
-    """The plain computation: the text is counted, then the addition of its entry."""
+    """The expected size is computed plainly: that of the text, then that of the rest of its entry."""
     monkeypatch.setattr(size, "_LONG_CHARS", 0)
     messages = logged(
         user(CODE * 3), assistant("look", ("c1", "read_file")), tool("c1", CODE), assistant("It is `load_item`."),
@@ -57,7 +57,7 @@ def test_the_sum_equals_a_count():
 
 
 def test_incomplete_messages_have_no_known_size(monkeypatch):
-    """Nor do messages without a count, or with parts: they are counted."""
+    """Messages without a count, or with parts, have none either; they are counted."""
     monkeypatch.setattr(size, "_LONG_CHARS", 0)
     cut = logged(tool("c", CODE * 9), user(CODE * 9))
     assert written(cut, caps=Caps(tool=100)).entry_sizes == (0, written(cut).entry_sizes[1])

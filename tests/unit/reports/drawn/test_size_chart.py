@@ -64,7 +64,7 @@ def text_of(lines: list[ChartLine]) -> str:
     ],
 )
 def test_the_chart_equals_its_golden_text(name: str, requests: int, width: int, more: dict[str, int]) -> None:
-    """Check them visually after a change."""
+    """After a change, check the golden files visually."""
     drawn = text_of(chart(managed(requests, undone_at=more.get("undone_at", 0)), width, ascii=bool(more.get("ascii"))))
     file = GOLDEN / f"{name}.txt"
     if not file.exists():
@@ -86,7 +86,7 @@ def test_the_chart_equals_its_golden_text(name: str, requests: int, width: int, 
 )
 @example(steps=[("edited", 1), ("call", 1)], width=60, ascii=False)
 def test_any_history_fits_and_its_colours_match(steps: list[tuple[str, int]], width: int, ascii: bool) -> None:
-    """No line is wider than the window; a span ends at the end of its line at the latest, at a whole character."""
+    """No line is wider than the window; every span ends within its line, at a character boundary."""
     log, newest = LogWriter(), ""
     log.begin("q")
     for kind, number in steps:

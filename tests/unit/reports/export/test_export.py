@@ -115,7 +115,7 @@ def test_every_text_is_cleaned() -> None:
 
 
 def test_call_ids_may_repeat() -> None:
-    """Each call has the next result."""
+    """Each call is paired with the next result."""
     from codecompanion.model.messages import ToolCall
 
     call = ToolCall("same", "read_file", "{}")
@@ -154,7 +154,7 @@ NASTY = st.lists(PIECES | st.text(max_size=6), max_size=14).map("".join)
 
 @given(NASTY)
 def test_no_text_breaks_out_of_the_page(text: str) -> None:
-    """The same elements as for a harmless text, but for paragraphs, code and bold; nothing that loads or runs."""
+    """The page has the same elements as for harmless text, except paragraphs, code and bold; nothing loads or runs."""
     page = page_of(chat_of(text))
     seen = read(page)
     allowed = {
@@ -178,7 +178,7 @@ def test_no_text_breaks_out_of_the_page(text: str) -> None:
 @example("[x\\](javascript:alert(1))")
 @example("[x\\\\](javascript:alert(1))")
 def test_no_text_breaks_out_of_the_markdown(text: str) -> None:
-    """Read by a CommonMark parser: our headings, our markup, no image that is loaded, no link that runs."""
+    """A CommonMark parser finds only our headings and markup, no image that is loaded and no link that runs."""
     text_of = markdown_of(chat_of(text))
     tokens = MarkdownIt("commonmark").parse(text_of)
     top = [
@@ -223,5 +223,5 @@ def test_a_turn_stopped_by_the_user_is_marked() -> None:
 
 @pytest.mark.parametrize("written", [page_of, markdown_of])
 def test_an_export_does_not_count_as_text_of_the_project(written: Callable[[Conversation], str]) -> None:
-    """It is in the current folder: the next question would otherwise get the chat itself as code."""
+    """Exports are written to the current folder; otherwise the next question would get the chat itself as code."""
     assert why_no_text(written(chat_of()).encode()) == "generated"

@@ -108,7 +108,7 @@ def test_the_page_loads_nothing() -> None:
 
 @given(NASTY, NASTY)
 def test_names_stay_names(name: str, label: str) -> None:
-    """For any file or policy name: the same elements, and the name is shown."""
+    """For any file or policy name, the elements are the same and the name is shown."""
     plain, nasty = read(replay_page(replayed())), read(replay_page(replayed(names=(name,), label=label)))
     assert nasty.tags == plain.tags
     assert nasty.attributes == plain.attributes

@@ -240,13 +240,16 @@ def test_commits_similar_to_the_question_name_their_files() -> None:
 
 
 def test_only_the_most_similar_commits_count() -> None:
-    """Every second commit shares a word; beyond twenty of them it is by chance. Of equals the newer ones count."""
+    """Every second commit may share a word by chance, so only twenty count.
+
+    Of equally similar commits, the newer ones.
+    """
     commits = LikeCommits([(["cache"], (f"file{number}.py",)) for number in range(50)])
     assert set(commits.score(["cache"])) == {f"file{number}.py" for number in range(20)}
 
 
 def test_the_parts_of_a_score_are_reported() -> None:
-    """R-268: why a file was found."""
+    """R-268: they show why a file was found."""
     (ranked,) = rank_files(read_question("parse"), Evidence(chunks=(hit(1, "a.py", 5),)), ranking())
     assert dict(ranked.signals)["chunk"] == ranking().weights.chunk
 
@@ -359,7 +362,7 @@ def test_a_dotted_name_means_the_method_not_its_class() -> None:
 
 
 def test_the_tables_are_complete() -> None:
-    """Every weight is in the file; words are lower case, as in comparisons."""
+    """Every weight is in the file; words are in lower case, as they are when compared."""
     assert set(Weights.__struct_fields__) >= {"chunk", "path", "vector"}
     assert ranking().weights.chunk == 1
     words = question_words()

@@ -34,7 +34,7 @@ def test_every_word_is_quoted_and_joined_by_and(question: str, expected: str) ->
 
 
 def test_words_and_characters_are_limited() -> None:
-    """R-230: the first 4096 characters, 32 words, 128 characters each."""
+    """R-230: the limits are the first 4096 characters, 32 words, and 128 characters per word."""
     assert len(query_words(" ".join(f"w{i}" for i in range(100)))) == 32
     assert query_words("x" * 500) == ("x" * 128,)
     assert query_words(" " * 4096 + "late") == ()

@@ -88,7 +88,7 @@ def test_decay_is_off_by_default_and_ignores_undated_chunks() -> None:
 
 
 def test_different_texts_move_up() -> None:
-    """R-233: maximal marginal relevance with the Jaccard index of words."""
+    """R-233: the method is maximal marginal relevance with the Jaccard index of words."""
     ranked = [found(1, 1.0, "a b c d"), found(2, 0.95, "a b c d"), found(3, 0.8, "x y z"), found(4, 0.0, "q")]
     assert [each.chunk for each in diversify(ranked, 0.7)] == [1, 3, 2, 4]
     assert [each.chunk for each in diversify(ranked, 1.0)] == [1, 2, 3, 4]
@@ -109,6 +109,6 @@ def test_nothing_is_lost_or_duplicated(candidates: list[tuple[float, str]], trad
 
 
 def test_equal_and_empty_sets_are_handled() -> None:
-    """R-233: no division by zero."""
+    """R-233: there is no division by zero."""
     assert jaccard(frozenset(), frozenset()) == 0
     assert jaccard(frozenset("ab"), frozenset("bc")) == pytest.approx(1 / 3)

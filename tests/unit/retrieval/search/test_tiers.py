@@ -51,7 +51,7 @@ def test_the_next_tier_answers_after_a_failure_or_an_empty_result(
 
 
 def test_any_exception_leads_to_the_next_tier() -> None:
-    """R-227: exception or zero results, whatever the exception."""
+    """R-227: any exception does, and so does an empty result."""
 
     def search(tier: SearchTier) -> Sequence[Candidate]:
         raise ZeroDivisionError if tier == "hybrid" else OSError("disk gone")
@@ -79,7 +79,7 @@ def test_broad_questions_are_recognised(question: str, broad: bool) -> None:
 
 
 def test_common_files_are_in_the_documents_order_followed_by_entry_points() -> None:
-    """R-236: at most three entry points, missing ones are skipped."""
+    """R-236: there are at most three entry points; missing ones are skipped."""
     paths = ["plugin/b.lua", "plugin/a.lua", "lua/oil/init.lua", "lua/oil/view/init.lua", "main.py", "src/main.rs"]
     assert common_files(["go.mod", "docs/README.md", "README.md", "x/README.md", *paths]) == (
         *("README.md", "docs/README.md", "go.mod"),
@@ -99,7 +99,7 @@ def result(path: str, start: int = 1, score: float = 0.5, method: str = "fts") -
 
 
 def test_one_result_per_file_and_at_most_fifteen() -> None:
-    """R-237: the first wins."""
+    """R-237: the first result of a file counts."""
     results = [result("a", 1), result("b"), result("a", 9), *(result(f"{i}") for i in range(30))]
     kept = one_per_file(results)
     assert len(kept) == 15

@@ -77,7 +77,7 @@ async def test_only_a_known_server_of_the_users_own_costs_no_money(
 
 
 async def test_a_request_without_a_known_price_has_none(tmp_path):
-    """R-359: never $0."""
+    """R-359: the price is never $0."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("hello", USAGE)]))
     bench.services.price = lambda adapter, model, passes: None
     session = await bench.open()
@@ -88,7 +88,7 @@ async def test_a_request_without_a_known_price_has_none(tmp_path):
 
 
 async def test_a_summary_request_is_logged_like_any_other(tmp_path):
-    """R-357: with its model, duration and end; the first attempt failed and its retry was reported."""
+    """R-357: it has its model, duration and end; the first attempt failed, and its retry was reported."""
     summary = "1. **Primary Request and Intent**\nRead.\n9. **Optional Next Step**\nGo on."
     replies = [
         says("long " * 400, USAGE),

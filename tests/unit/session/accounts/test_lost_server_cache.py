@@ -11,7 +11,7 @@ USAGE = Usage(100, 10, cache_read_tokens=3_900)
 
 
 def test_a_prefix_expected_in_the_cache_but_read_again_is_a_miss() -> None:
-    """After one such reply the next turn counts as cold, a running tool loop after two; a hit ends both."""
+    """After one such reply, the next turn counts as cold; a running tool loop does after two; a hit ends both."""
     told = ReadAgain()
     assert told.judge(USAGE, 3_980, 3_900, "") == 3_880
     assert told.expects_loss(in_loop=False)

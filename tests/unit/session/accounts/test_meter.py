@@ -64,7 +64,7 @@ class Provider:
 
 
 class Chat:
-    """A chat whose replies all carry usage that is fed to the meter."""
+    """A chat in which the usage of every reply is fed to the meter."""
 
     def __init__(self, provider: Provider, calibration: Calibration | None = None) -> None:
         self.provider, self.view = provider, View()
@@ -105,7 +105,7 @@ def talk(provider: Provider, steps: int = 6, calibration: Calibration | None = N
 
 @pytest.mark.parametrize("ratio", [0.8, 1.0, 1.22, 1.6])
 def test_the_count_before_each_request_is_within_the_goal(ratio: float) -> None:
-    """For any tokenizer: the reply is known, only the newest result is estimated, with the learned ratio."""
+    """For any tokenizer, the replies are known; only the newest result is estimated, with the learned ratio."""
     chat = talk(Provider(ratio), steps=20)
     for _ in range(10):
         chat.add(LINE * 15)
@@ -119,7 +119,10 @@ def test_the_count_before_each_request_is_within_the_goal(ratio: float) -> None:
 @pytest.mark.slow("a chat of many turns")
 @pytest.mark.parametrize("reminders", [(0, 90), (0, 0, 0, 700), (250, 310)])
 def test_hidden_tokens_of_a_provider_soon_lie_within_the_bounds(reminders: tuple[int, ...]) -> None:
-    """In 37 % of 9,836 recorded requests the truth was above the upper bound: the band follows the reports."""
+    """In 37 % of 9,836 recorded requests, the actual count was above the upper bound.
+
+    Now the bounds follow the reports.
+    """
     chat, missed, wide = talk(Provider(1.2), steps=3), 0, 0
     for step in range(120):
         chat.add(LINE * 8)
@@ -200,7 +203,7 @@ def test_the_bounds_widen_with_the_amount_removed() -> None:
 
 
 def test_an_edit_subtracts_the_counted_size_not_the_estimate() -> None:
-    """Lesson 45: the results have another ratio than the rest, as real ones do."""
+    """Lesson 45: results have another ratio than the rest of the chat, as in practice."""
     chat = Chat(Provider(1.0))
     chat.add("Please read.", "user")
     chat.reply()
@@ -263,7 +266,7 @@ def test_another_model_starts_from_its_own_calibration() -> None:
 
 
 def test_reasoning_that_is_not_sent_back_is_not_counted_in_the_next_prompt() -> None:
-    """Chat Completions; encrypted reasoning is sent back and counts. An endpoint may omit its size."""
+    """This applies to Chat Completions; encrypted reasoning is sent back and counts. An endpoint may omit its size."""
     thought = "Let me think about it. " * 100
     for part, told, kept, returns in (
         (ReasoningPart(thought), 700, 100, False),
@@ -316,7 +319,7 @@ def test_short_messages_calibrate_a_model_with_a_small_window(ratio: float, fram
 
 
 def test_a_providers_count_is_the_count() -> None:
-    """Its count endpoint, or an overflow error: 210000 tokens > 200000 maximum."""
+    """The count comes from a count endpoint or an overflow error: 210000 tokens > 200000 maximum."""
     chat = Chat(Provider(1.5))
     chat.add(LINE * 2000)
     assert not chat.meter.count(chat.view).exact
@@ -346,7 +349,7 @@ def test_after_a_providers_own_compaction_the_meter_shows_the_remainder() -> Non
 
 
 def test_a_long_reply_after_a_compaction_is_not_mistaken_for_a_short_one_and_the_block() -> None:
-    """R-538: the model's handling of the reply shows whether the output includes the block; the estimate does not."""
+    """R-538: the model's handling of the reply, not the estimate, tells whether the output includes the block."""
     chat = talk(Provider(1.2), steps=8, calibration=Calibration(1.2, 20_000))
     base = chat.truth - sum(map(chat.provider.size, chat.view.messages))
     block = Message(id="block", role="assistant", content=(CompactionPart("anthropic", "[]", text="Summary. " * 500),))
@@ -449,7 +452,7 @@ def test_a_little_reasoning_teaches_nothing() -> None:
 
 
 def test_a_server_that_truncates_the_history_does_not_empty_the_meter() -> None:
-    """Ollama truncates silently (lessons 30, 58): the full text must fit, and nothing is learned from the report."""
+    """Ollama truncates silently (lessons 30, 58): the meter counts the full text and learns nothing from the report."""
     chat = talk(Provider(1.0))
     before = chat.meter.calibration
     chat.add("And now?", "user")
@@ -465,7 +468,7 @@ def test_a_server_that_truncates_the_history_does_not_empty_the_meter() -> None:
 
 
 def events_of(chat: Chat) -> list[LogEvent]:
-    """Return the log of the chat's messages with a report after each reply that has usage."""
+    """Return the log of the chat's messages, with a usage report after each reply."""
     payloads: list[EventPayload] = []
     view = View()
     for message in chat.view.messages:
@@ -494,7 +497,7 @@ def test_a_restored_chat_counts_as_before_and_teaches_nothing_twice() -> None:
 
 
 def test_an_edit_of_an_old_result_is_counted_in_a_restored_chat() -> None:
-    """The result was larger than its estimate; forty reports later the real size is still known."""
+    """A result that was larger than its estimate still has its real size forty reports later."""
     chat = talk(Provider(1.0, extra={"m4": 300}), steps=2)
     expensive = chat.view.messages[4]
     for _ in range(40):
@@ -509,7 +512,7 @@ def test_an_edit_of_an_old_result_is_counted_in_a_restored_chat() -> None:
 
 @pytest.mark.slow("a chat of many turns")
 def test_a_restored_long_chat_learns_the_fixed_part_from_its_first_report() -> None:
-    """That report included the provider's own text; after a compaction it is most of the prompt."""
+    """The first report included the provider's own text, which is most of the prompt after a compaction."""
     chat = talk(Provider(1.0, hidden=2500), steps=1)
     chat.add(LINE * 1500)
     for _ in range(160):
@@ -600,7 +603,10 @@ def test_an_incremental_count_equals_the_count_from_scratch(steps: list[tuple[st
 
 @pytest.mark.parametrize("ratio", [0.6, 0.8])
 def test_a_first_report_never_sets_the_fixed_part_to_zero(ratio: float) -> None:
-    """Lesson 8: a chat that changes its model each time has only first reports; a summary keeps a size after one."""
+    """Lesson 8: a chat that changes its model each time has only first reports.
+
+    The fixed part keeps a size after it.
+    """
     provider, meter = Provider(ratio, hidden=500), ContextMeter(MessageCounter(), Calibration())
     meter.set_fixed_part(SYSTEM, (TOOL,))
     view = View()
@@ -614,7 +620,7 @@ def test_a_first_report_never_sets_the_fixed_part_to_zero(ratio: float) -> None:
 
 
 def test_a_refusal_with_an_absurd_figure_does_not_set_the_fixed_part_to_zero() -> None:
-    """R-535, lesson 8: the next true report corrects it, and the remainder of a compaction is never 0 tokens."""
+    """R-535, lesson 8: the next true report corrects the count, and the remainder of a compaction is never 0 tokens."""
     provider, meter = Provider(1.0, hidden=500), ContextMeter(MessageCounter(), Calibration())
     meter.set_fixed_part(SYSTEM, (TOOL,))
     view = append(View(), meter.counted(Message(id="u", role="user", content=LINE * 200)))

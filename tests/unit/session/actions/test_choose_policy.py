@@ -1,4 +1,4 @@
-"""A chat's policy: as configured, by adapter, or chosen with `/policy`; the user's own ones (K1, R-503)."""
+"""A chat's policy: as configured, by adapter, or chosen with `/policy`; and user-defined policies (K1, R-503)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def configure(bench: Bench, **fields: Any) -> None:
 
 
 async def test_a_chat_keeps_the_policy_it_chose(tmp_path: Path) -> None:
-    """Also after a restart; the editor is notified, and the triggers are those of the policy."""
+    """The chosen policy survives a restart; the editor is notified, and the triggers are those of the policy."""
     bench = Bench(tmp_path, ScriptedAdapter("first", [says("hi")]))
     configure(bench, policies={"mine": MINE})
     session = await bench.open()
@@ -43,7 +43,7 @@ async def test_a_chat_keeps_the_policy_it_chose(tmp_path: Path) -> None:
 
 
 async def test_a_missing_policy_is_replaced_and_reported(tmp_path: Path) -> None:
-    """The configuration changed while the chat was closed."""
+    """If the policy is no longer configured when the chat is reopened, the chat uses the default one."""
     bench = Bench(tmp_path, ScriptedAdapter("first", []))
     configure(bench, policies={"mine": MINE})
     await choose_policy(await bench.open(), "mine")
@@ -131,7 +131,7 @@ async def test_a_chat_may_use_the_strict_form_of_a_policy(tmp_path: Path) -> Non
 
 
 async def test_all_chats_may_be_strict(tmp_path: Path) -> None:
-    """Except under our own policy; then that is reported."""
+    """The option applies to every policy except our own; there it is reported as having no effect."""
     bench = Bench(tmp_path, ScriptedAdapter("first", []))
     configure(bench, context_management={"strict": True})
     session = await bench.open()

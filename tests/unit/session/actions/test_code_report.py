@@ -67,7 +67,7 @@ async def test_a_preview_shows_the_code_and_sends_nothing(tmp_path):
     ],
 )
 async def test_a_preview_reports_the_effect_of_sending_it(tmp_path, policy, question, said):
-    """R-201: the rows are what `#{codebase}` would send; whether the question gets them is decided as for a message."""
+    """R-201: the rows are the code that `#{codebase}` would send; the decision to send it is made as for a message."""
     forced = Classification(is_codebase_related=True, source="forced", overruled="keywords")
     gatherer = FakeGatherer("auto", classification=forced)
     _, session = await bench_with(tmp_path, gatherer, settings={"policy": policy})
@@ -99,7 +99,7 @@ async def test_a_report_shows_that_gathering_is_off_or_nothing_fits(tmp_path):
 
 
 async def test_the_report_uses_the_current_folder_of_the_editor(tmp_path):
-    """After a :cd, before the next message."""
+    """After a `:cd`, the report uses the new folder even before the next message is sent."""
     gatherer = FakeGatherer()
     bench, session = await bench_with(tmp_path, gatherer)
     settings = bench.services.settings
@@ -182,7 +182,7 @@ async def test_a_choice_is_in_the_log(tmp_path):
 
 
 async def test_clearing_the_chat_keeps_the_pins(tmp_path):
-    """`/clear` empties the model's view; a pin applies to every question, also the next one."""
+    """`/clear` empties the model's view; a pin still applies to every later question."""
     gatherer = FakeGatherer()
     bench, session = await bench_with(tmp_path, gatherer)
     await asked(bench, session, ask("first"))
@@ -240,7 +240,7 @@ async def test_sent_code_can_be_viewed_after_it_was_cleared(tmp_path):
 
 @pytest.mark.parametrize("ratio", [0.8, 1.35])
 async def test_the_line_the_list_and_the_inspector_count_alike(tmp_path, ratio):
-    """Lesson 8: an estimate is scaled as in the meter, when it is sent and when the chat is redrawn."""
+    """Lesson 8: an estimate is scaled as in the meter, both when the code is sent and when the chat is redrawn."""
     bench, session = await bench_with(tmp_path, FakeGatherer(text="### File: src/0.py\n" * 500))
     session.meter.calibration = msgspec.structs.replace(session.meter.calibration, ratio=ratio)
     await asked(bench, session, ask("why?"))
@@ -306,7 +306,7 @@ async def test_a_turn_without_code_has_no_such_section(tmp_path):
 
 
 async def test_prompt_compiled_has_the_pieces_of_its_turn(tmp_path):
-    """R-268, R-328: under a policy that logs the contents of its requests."""
+    """R-268, R-328: a policy that logs the contents of its requests lists the gathered code in the event."""
     bench, session = await bench_with(tmp_path, FakeGatherer(), settings={"policy": "kodacode"})
     await asked(bench, session, ask("why?"))
     events = [e.payload for e in await session.log.events() if getattr(e.payload, "name", "") == "prompt_compiled"]
@@ -318,7 +318,7 @@ async def test_prompt_compiled_has_the_pieces_of_its_turn(tmp_path):
 
 
 async def test_a_preview_can_run_during_a_turn(tmp_path):
-    """It does not touch the chat."""
+    """A preview does not change the chat."""
     held = asyncio.Event()
     gatherer = FakeGatherer(holds=held)
     bench, session = await bench_with(tmp_path, gatherer)

@@ -42,7 +42,7 @@ async def test_only_a_few_chats_stay_cached(tmp_path):
 
 
 async def test_an_exact_count_is_shown_beside_the_estimate(tmp_path):
-    """`tokenizer = "exact"`: of the messages currently in the context."""
+    """With `tokenizer = "exact"`, the messages currently in the context are counted exactly."""
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("hello", Usage(900, 20))))
     session = await bench.open()
     session.submit(submit("question " * 50, 1))

@@ -185,7 +185,7 @@ async def test_only_user_messages_can_be_edited(tmp_path: Path) -> None:
 
 
 async def test_branches_get_titles(tmp_path: Path) -> None:
-    """Numbered like copies, as given by the user, or, if the first message was edited, from its new words."""
+    """Titles are numbered like copies, given by the user, or, for an edited first message, taken from its new words."""
     bench = Bench(tmp_path, chatter())
     await talked(bench)
     await fork(bench.services, request(to="b"))
@@ -204,7 +204,7 @@ async def test_branches_get_titles(tmp_path: Path) -> None:
 
 
 async def test_the_tree_of_branches_is_listed(tmp_path: Path) -> None:
-    """From any branch; deleting one keeps its own branches connected and intact."""
+    """The tree can be listed from any branch; deleting a branch keeps its own branches connected and intact."""
     bench = Bench(tmp_path, chatter())
     session = await talked(bench)
     for number, (to, source) in enumerate((("b", CHAT), ("c", "b"), ("d", CHAT), ("e", "b"))):
@@ -223,7 +223,7 @@ async def test_the_tree_of_branches_is_listed(tmp_path: Path) -> None:
 
 
 async def test_costs_before_the_fork_are_counted_once(tmp_path: Path) -> None:
-    """In `/cost`, the budgets and the totals of all chats; the meter is as exact as before."""
+    """`/cost`, the budgets and the totals of all chats count them once; the meter is as exact as before."""
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("a", usage=USAGE)))
     session = await talked(bench, 2)
     paid = bench.store.spent()
@@ -254,7 +254,7 @@ async def test_the_buffer_shows_the_messages_of_the_branch(tmp_path: Path) -> No
 
 
 async def test_a_repeated_request_makes_one_branch(tmp_path: Path) -> None:
-    """The host died before the first answer arrived: the editor asks again with the same id."""
+    """If the host dies before the first answer arrives, the editor repeats the request with the same id."""
     bench = Bench(tmp_path, chatter())
     await talked(bench)
     message = typed(bench)[1].id
@@ -288,7 +288,7 @@ for number in range(10_000):
 
 @pytest.mark.parametrize("kill_after", [2, 5, 9])
 def test_a_killed_host_leaves_no_branch_or_a_complete_one(desk: Desk, start: Start, kill_after: int) -> None:
-    """All rows, the totals, the draft and the search index, or none of them."""
+    """A branch is stored with all rows, the totals, the draft and the search index, or not at all."""
     process = start(FORK_FOREVER)
     assert process.stdout is not None
     for _ in range(kill_after):

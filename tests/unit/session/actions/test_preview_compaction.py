@@ -1,4 +1,4 @@
-"""The preview: R-546."""
+"""The preview of a compaction (R-546)."""
 
 from __future__ import annotations
 

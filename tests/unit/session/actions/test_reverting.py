@@ -108,7 +108,7 @@ CHANGES = [
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change[0]} {change[1]['path']}")
 async def test_a_revert_does_not_follow_a_folder_that_became_a_link(tmp_path, change, inside):
-    """Out of the workspace, or within it to a file that something runs: the user agreed to neither."""
+    """A link out of the workspace, or within it to a file that something runs, is refused: no one agreed to that."""
     root, session, ids = await _changed(tmp_path, change)
     elsewhere = root / ".git" if inside else tmp_path / "outside"
     elsewhere.mkdir()
@@ -125,7 +125,7 @@ async def test_a_revert_does_not_follow_a_folder_that_became_a_link(tmp_path, ch
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change[0]} {change[1]['path']}")
 @pytest.mark.parametrize("there", [True, False])
 async def test_a_revert_does_not_write_through_a_link_that_replaced_the_file(tmp_path, change, there):
-    """Nor through a dangling link: its target would be created."""
+    """A revert does not write through a dangling link either, because that would create the link's target."""
     root, session, ids = await _changed(tmp_path, change)
     target = tmp_path / "target"
     if there:
@@ -185,7 +185,7 @@ async def _is_reverted(session, change_id):
 
 
 async def test_a_change_counts_as_reverted_once_its_last_hunk_is_reverted(tmp_path):
-    """And it is reapplied as a whole, not only its last hunk."""
+    """Reapplying the change restores all of it, not only its last hunk."""
     path, session, change, text = await _two_places(tmp_path)
     answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=0))
     assert answer["text"] == "Reverted one hunk of b.txt."
@@ -252,7 +252,7 @@ async def test_a_change_counts_again_once_a_hunk_is_reapplied(tmp_path, how, who
 
 @pytest.mark.parametrize("seed", range(8))
 async def test_the_state_follows_the_content_of_the_file(tmp_path, seed):
-    """After any sequence of reverts: of hunks, of the change, and of reverts."""
+    """The state is correct after any sequence of reverts: of hunks, of the change, and of reverts."""
     path, session, change, _ = await _two_places(tmp_path)
     choose = random.Random(seed)
     for _ in range(8):

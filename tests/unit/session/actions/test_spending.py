@@ -88,7 +88,7 @@ async def test_an_answer_is_not_discarded_for_one_over_the_budget(tmp_path):
 
 
 async def test_calls_without_a_price_never_exhaust_a_budget(tmp_path):
-    """R-359: an unknown price is not $0, nor does it exhaust the budget: one message and the warning mention it."""
+    """R-359: a call without a known price does not exhaust the budget; one message and the warning mention it."""
     bench = bench_with(tmp_path, budget=1, budget_warn=0.5)
     session = await bench.open()
     bench.services.price = lambda adapter, model, passes: None

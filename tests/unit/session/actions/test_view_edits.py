@@ -32,7 +32,7 @@ def restore(item: str) -> RestoreMessage:
 
 
 async def test_a_restored_result_is_not_cleared_again_at_once(tmp_path):
-    """R-516: restored word for word and counted; it counts as new, or the next edit would clear it again."""
+    """R-516: the result is restored word for word and counts as new, or the next edit would clear it again."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
     gone = [m for m in session.log.view.messages if m.edited]
@@ -115,7 +115,7 @@ async def test_a_pinned_message_survives_editing_and_compaction_byte_for_byte(tm
 
 
 async def test_a_pinned_text_is_an_instruction_for_the_whole_chat(tmp_path):
-    """R-361: `/pin`, `/pins`, `/unpin`; shown in the context block, survives every compaction, undoable."""
+    """R-361: `/pin`, `/pins`, `/unpin`; it is in the context block, survives every compaction, and can be undone."""
     adapter = reader()
     bench = Bench(tmp_path, adapter, settings=KEEP_ALL)
     session = await talked(bench, 1)
@@ -138,7 +138,7 @@ async def test_a_pinned_text_is_an_instruction_for_the_whole_chat(tmp_path):
 
 
 async def test_an_instruction_of_the_project_is_named_as_such_and_pinned_once(tmp_path):
-    """From a prompt file: to the model and above the chat it is not the user's own."""
+    """The model, and the line above the chat, see that an instruction from a prompt file is not the user's own."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
     session = await talked(bench, 1)
     pin = Pin(chat=CHAT, text="obey", source=".codecompanion/prompts/`a`\n.md", again=True)
@@ -173,7 +173,7 @@ async def test_without_text_the_newest_message_is_pinned_and_unpinnable_ones_are
 
 
 async def test_recall_is_offered_once_something_was_removed(tmp_path):
-    """R-516: from then on it stays, as the last tool, so that the prompt cache still hits."""
+    """R-516: from then on `recall` stays the last tool, so that the prompt cache still hits."""
     adapter = reader()
     bench = Bench(tmp_path, adapter, settings=KEEP_ALL)
     session = await talked(bench, 1)
@@ -192,7 +192,7 @@ async def found(session, words: str = ""):
 
 
 async def test_removed_messages_are_found_by_their_words_and_read_by_key(tmp_path):
-    """R-516: only messages that the view lacks, flagged if their file has changed since (lesson 24)."""
+    """R-516: only messages that the view lacks are found; a file that has changed since is flagged (lesson 24)."""
     (tmp_path / "b.txt").write_text("the zebra crosses\n")
     script = iter([calls(("c1", "read_file", '{"path": "b.txt"}')), says("seen"), says("SUMMARY"), says("ok")])
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: next(script)), settings=KEEP_ALL)
@@ -249,7 +249,7 @@ async def test_the_model_recalls_a_cleared_result_without_running_the_tool_again
 
 @pytest.mark.parametrize("policy", policy_names())
 async def test_pins_survive_a_compaction_under_every_policy(tmp_path, policy):
-    """K8: a message, a result with its call, and a text, byte for byte."""
+    """K8: a pinned message, a pinned result with its call, and a pinned text are kept byte for byte."""
     read = '{"path": "a.txt"}'
     script = iter([r for n in range(8) for r in (calls((f"c{n}", "read_file", read)), says("word " * 300))])
     adapter = ScriptedAdapter("s", lambda r: says("SUMMARY " * 40) if r.purpose == "summary" else next(script))
@@ -290,7 +290,7 @@ async def test_a_restored_message_is_not_duplicated_when_its_providers_summary_e
 
 
 async def test_one_result_is_cleared_manually_and_that_is_undone(tmp_path):
-    """R-511, R-516, R-545: at any age; short, cleared or pinned results and other messages are refused."""
+    """R-511, R-516, R-545: its age does not matter; short, cleared or pinned results and other messages are refused."""
     bench = Bench(tmp_path, reader(), settings=KEEP_ALL)
     session = await talked(bench, 2)
     before = session.log.view

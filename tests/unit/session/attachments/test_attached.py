@@ -35,14 +35,14 @@ def test_a_pdf_is_a_document_with_its_pages() -> None:
 
 
 def test_a_pdf_of_unknown_length_is_attached_without_it() -> None:
-    """Its size counts then."""
+    """The attachment names no length, and its tokens are estimated from its size."""
     message, _ = document_attachment("a.pdf", b"%PDF-1.4", "m")
     assert message.text == "The document `a.pdf`:"
     assert context_items([message])[0].note == ""
 
 
 def test_compaction_replaces_a_file_by_its_placeholder() -> None:
-    """R-523: it can be attached again."""
+    """R-523: the placeholder says that the file can be read again."""
     message, _ = document_attachment("a.pdf", pdf(PAGE), "m")
     assert _placeholder(message, ReplaceAttachments()) == (
         "<important>File content for `a.pdf` cleared during compaction. Re-read the file if you need it.</important>"
@@ -54,13 +54,13 @@ def test_compaction_replaces_a_file_by_its_placeholder() -> None:
     [(b"PK\x03\x04", "is not a PDF"), (b"%PDF-" + b" " * MAX_DOCUMENT_BYTES, "at most 32000000 can be sent")],
 )
 def test_a_type_that_no_provider_accepts_is_refused(data: bytes, words: str) -> None:
-    """Before it is stored, with an error that names the file."""
+    """The file is refused before it is stored, with an error that names it."""
     with pytest.raises(InputError, match=words):
         document_attachment("a.pdf", data, "m")
 
 
 def test_an_image_has_its_size() -> None:
-    """The count needs it (R-505)."""
+    """The token count needs the image's width and height (R-505)."""
     message, _ = image_attachment("a.jpg", BASELINE, "m")
     image = message.images[0]
     assert isinstance(image, ImagePart)
@@ -70,6 +70,6 @@ def test_an_image_has_its_size() -> None:
 
 
 def test_a_document_is_recognised_by_its_name() -> None:
-    """Upper or lower case."""
+    """The extension may be in upper or lower case."""
     assert is_document_path("a/B.PDF")
     assert not is_document_path("a.pdf.txt")

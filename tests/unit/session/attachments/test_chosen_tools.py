@@ -168,7 +168,7 @@ async def test_undo_redo_resume_and_branches_restore_the_choice(tmp_path: Path) 
 
 
 async def test_removing_a_line_of_the_block_removes_its_tools(tmp_path: Path) -> None:
-    """`dd` removes it and `u` restores it; without any left the configuration applies."""
+    """`dd` removes the line and `u` restores it; if none are left, the configuration applies."""
     bench = start(tmp_path)
     session = await bench.open()
     everything = await say(bench, session, "hello")
@@ -271,7 +271,7 @@ async def shown(bench: Bench, session: Session) -> dict[str, dict[str, Any]]:
 async def test_the_list_marks_exactly_the_tools_of_the_next_request(
     tmp_path: Path, choice: tuple[str, ...], removed: bool
 ) -> None:
-    """Including `recall`, which no choice names: offered once something was removed, and not before."""
+    """This includes `recall`, which no choice names: it is offered once something was removed, and not before."""
     bench = start(tmp_path)
     session = await bench.open()
     await say(bench, session, "hello")

@@ -14,7 +14,7 @@ def file(name: str, text: str) -> Message:
 
 
 async def test_attachments_added_during_a_turn_join_in_one_commit(tmp_path):
-    """Each used to have its own, at two milliseconds per disk flush."""
+    """Each attachment used to have its own commit, which cost a disk flush of two milliseconds."""
     gate = asyncio.Event()
     adapter = ScriptedAdapter("offline", [(gate, *says("first")), says("second")])
     bench = Bench(tmp_path, adapter)

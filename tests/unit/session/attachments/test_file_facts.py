@@ -1,4 +1,4 @@
-"""Sizes of images and pages of PDFs, from the bytes the formats prescribe."""
+"""Image sizes and PDF page counts, read from the bytes that the formats prescribe."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_image_reports_its_type_and_size(data: bytes, mime: str, size: tuple[
     st.binary(max_size=8),
 )
 def test_a_damaged_image_is_not_an_error(data: bytes, at: int, rubbish: bytes) -> None:
-    """Nor is any other garbage: the provider decides."""
+    """Random bytes anywhere in an image raise no error: the provider decides."""
     width, height = image_size(data[:at] + rubbish + data[at + len(rubbish) :])
     assert width >= 0
     assert height >= 0
@@ -89,13 +89,13 @@ def object_stream(data: bytes) -> bytes:
     ],
 )
 def test_the_pages_of_a_pdf_are_counted(data: bytes, pages: int) -> None:
-    """Plain, linearised, and compressed; 0 if the count cannot be determined."""
+    """Pages are counted in plain, linearised and compressed PDFs; the result is 0 if the count cannot be determined."""
     assert is_pdf(data)
     assert count_pages(data) == pages
 
 
 def test_a_pdf_may_begin_with_other_bytes() -> None:
-    """Up to a kilobyte, by the standard; a text about PDFs is not one."""
+    """The standard allows up to a kilobyte before the header; a text about PDFs is not a PDF."""
     assert is_pdf(b"\x00" * 1000 + b"%PDF-1.4")
     assert not is_pdf(b" " * 2000 + b"%PDF-1.4")
     assert not is_pdf(b"PDF")

@@ -43,7 +43,7 @@ async def session(tmp_path):
 
 
 async def test_a_page_is_attached_and_cached(session) -> None:
-    """Its address, title and text; a second request reads the disk, unless a fresh copy is wanted."""
+    """The message has its URL, title and text; a second request reads the disk, unless a fresh copy is wanted."""
     web = Web(Fetched(URL + "/there", b"<title>The title</title><p>Some text of the page.", "text/html"))
     said = await attach_page(session, URL, make_fetcher=web)
     assert said.startswith(f"Attached {URL}: ")
@@ -59,7 +59,7 @@ async def test_a_page_is_attached_and_cached(session) -> None:
 
 
 async def test_a_long_page_is_truncated_and_marked(session) -> None:
-    """To the available room."""
+    """The message keeps the first `MAX_CHARS` characters and says so."""
     web = Web(Fetched(URL, b"word " * 1_000_000, "text/plain"))
     said = await attach_page(session, URL, make_fetcher=web)
     assert f"the first {MAX_CHARS:,} of 5,000,000 characters" in said
@@ -77,7 +77,7 @@ async def test_fences_and_instructions_in_a_page_are_text(session) -> None:
 
 
 async def test_a_pdf_is_attached_as_a_document(session) -> None:
-    """As with `/file`."""
+    """A fetched PDF is attached like one attached with `/file`."""
     web = Web(Fetched(URL, b"%PDF-1.4\n/Type /Page\n", "application/pdf"))
     await attach_page(session, URL, make_fetcher=web)
     [message] = session.log.view.messages
@@ -96,7 +96,7 @@ async def test_a_fetch_can_be_stopped() -> None:
 
 
 def test_an_outline_names_the_definitions() -> None:
-    """Indented below their parent, with line numbers."""
+    """Definitions are indented below their parent, with line numbers."""
     text = 'class A:\n    """Doc."""\n\n    def b(self, x):\n        return x\n\n\ndef c():\n    pass\n'
     assert outline_of("a.py", text) == "class A  [1-5]\n  def b(self, x)  [4-5]\ndef c()  [8-9]\n"
     many = outline_of("a.py", "".join(f"def f{n}():\n    pass\n" for n in range(MAX_SYMBOLS + 5)))
@@ -108,7 +108,7 @@ def test_an_outline_names_the_definitions() -> None:
 
 
 async def test_the_outline_of_a_file_is_an_attachment(session, tmp_path) -> None:
-    """`/symbols`: read by the host."""
+    """`/symbols` attaches the outline of a file that the host reads."""
     (tmp_path / "a.py").write_text("def c():\n    pass\n")
     request = Attach(chat="chat-1", kind="symbols", path="a.py")
     message = await read_attachment(session.services, request, tmp_path)
@@ -134,7 +134,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 async def test_diffs_of_git_are_attached(repository: Path) -> None:
-    """All, staged, unstaged, of a branch, of a commit, of a range; secrets are left out by name."""
+    """A diff is of all, staged or unstaged changes, a branch, a commit or a range; secrets are left out by name."""
     with pytest.raises(InputError, match="nothing has changed"):
         await diff_attachment("", repository)
     git(repository, "checkout", "-b", "work")
@@ -165,21 +165,21 @@ async def test_diffs_of_git_are_attached(repository: Path) -> None:
 
 @pytest.mark.parametrize("what", ["nonsense", "--output=x", "-p", "HEAD..nonsense", "HEAD~99", "staged extra"])
 async def test_arguments_unknown_to_git_are_refused(repository: Path, what: str) -> None:
-    """An argument is never an option."""
+    """An argument is never passed to git as an option."""
     with pytest.raises(InputError, match="is not a commit here; expected staged"):
         await diff_attachment(what, repository)
     assert not (repository / "x").exists()
 
 
 async def test_outside_a_repository_the_error_is_one_sentence(tmp_path: Path) -> None:
-    """For every kind of diff."""
+    """The error is the same for every kind of diff."""
     for what in ("", "staged", "branch", "HEAD"):
         with pytest.raises(InputError, match="is not in a git repository"):
             await diff_attachment(what, tmp_path)
 
 
 async def test_a_repository_without_a_commit_has_a_diff(tmp_path: Path) -> None:
-    """There is no HEAD yet."""
+    """The diff works although there is no HEAD yet."""
     git(tmp_path, "init", "-b", "main")
     (tmp_path / "a.txt").write_text("one\n")
     git(tmp_path, "add", ".")

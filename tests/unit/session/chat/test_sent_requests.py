@@ -57,7 +57,7 @@ async def shown(bench: Bench, session, number: int, item: str = "") -> str:
 
 @pytest.mark.parametrize("policy", policy_names())
 async def test_a_request_is_shown_as_the_server_received_it(tmp_path, policy):
-    """Prompt, messages after editing, tools: every request of a chat, also from before a restart."""
+    """Prompt, edited messages and tools are shown for every request, including those from before a restart."""
     (tmp_path / "a.txt").write_text("needle in a haystack of words\n" * 80)
     repository(tmp_path)
     settings = {

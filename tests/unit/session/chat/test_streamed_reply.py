@@ -39,14 +39,14 @@ def test_alternating_plain_reasoning_and_text_stay_one_part_each():
 
 
 def test_encrypted_blocks_and_calls_keep_their_order():
-    """Responses: reasoning, call, reasoning, call."""
+    """The order reasoning, call, reasoning, call of the Responses API is kept."""
     steps = [("think", "x"), SEALED, "call", ("think", "y"), SEALED, "call"]
     wanted = (ReasoningPart("x", "f", "o", "{}"), CallMark(0), ReasoningPart("y", "f", "o", "{}"))
     assert reply(*steps, finished=TWO_CALLS).content() == wanted
 
 
 def test_a_block_without_readable_text_is_kept():
-    """Anthropic's redacted thinking."""
+    """Anthropic's redacted thinking is kept in the message."""
     content = reply(SEALED, ("text", "a"), finished=Finished("stop")).content()
     assert content == (ReasoningPart("", origin="o", encrypted="{}"), TextPart("a"))
 
@@ -62,7 +62,7 @@ def test_an_incomplete_reply_keeps_no_encrypted_block_and_no_call():
 
 
 def test_markers_of_missing_calls_are_dropped():
-    """A limit truncated the second call."""
+    """A limit truncated the second call, so only the first one keeps its marker."""
     one = Finished("length", (ToolCall("a", "t"),))
     assert reply("call", ("text", "a"), "call", ("text", "b"), finished=one).content() == (
         CallMark(0),

@@ -39,7 +39,7 @@ class Written:
 
 
 def test_a_message_is_scanned_once(tmp_path):
-    """Lesson 31: and not at all when nothing is new."""
+    """Lesson 31: nothing is scanned when there is no new message."""
     written = Written(tmp_path)
     messages = said("one", "two")
     assert written.write(messages) == ["one", "two"]
@@ -84,7 +84,7 @@ def test_a_file_of_mostly_old_messages_is_started_over(tmp_path, monkeypatch):
 
 
 def test_a_deleted_file_is_not_named_with_a_gap_in_it(tmp_path):
-    """R-478: deleted by the user or a syncing program; the next write is complete again."""
+    """R-478: after the user or a syncing program deleted the file, the next write is complete again."""
     written = Written(tmp_path)
     messages = said("one", "two", "three")
     written.write(messages[:1])

@@ -56,7 +56,7 @@ def test_a_large_project_is_indexed_from_the_most_recent_files_on(
 async def test_more_results_are_fetched_than_wanted(
     index: ProjectIndex, monkeypatch: pytest.MonkeyPatch, tier, top_k: int, fetched: int
 ) -> None:
-    """R-229, R-234; the path's column counts four times (R-231)."""
+    """R-229, R-234: more candidates are fetched than returned; the path column counts four times (R-231)."""
     asked = []
     find = document_tiers.find_chunks
 

@@ -77,7 +77,7 @@ async def test_keyword_search_fetches_twice_as_many_and_ignores_vectors(
 async def test_cosines_and_counted_terms_return_five_results(
     index: ProjectIndex, tier: SearchTier, top_k: int, given: int
 ) -> None:
-    """R-234; fewer when fewer are wanted (R-228)."""
+    """R-234: fewer results are returned when fewer are wanted (R-228)."""
     vectors = Cosines()
     outcome = await search_code(index, "voucher", SearchOptions(tier=tier, top_k=top_k), vectors)
     assert outcome.tier == tier

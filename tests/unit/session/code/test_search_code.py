@@ -91,7 +91,7 @@ async def test_a_named_definition_comes_before_its_uses(root: Path, tmp_path: Pa
 async def test_without_an_index_the_text_of_files_is_searched(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Usable while partial."""
+    """The result is usable, and marked as partial."""
     index = ProjectIndex(root, tmp_path / "cache")
 
     async def no_worker(**_: object) -> None:
@@ -110,7 +110,7 @@ async def test_without_an_index_the_text_of_files_is_searched(
 async def test_without_an_index_a_whole_word_comes_before_a_prefix(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first question of a project is answered from its text: more files contain its words than are read."""
+    """The first question about a project is answered from its text, even if more files match than are read."""
     for number in range(MAX_FILES + 60):
         name = f"a{number:03}/load_{number}.py"
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ async def test_without_an_index_a_whole_word_comes_before_a_prefix(
 
 
 async def test_a_merged_answer_is_named_after_the_best_tier_involved(root: Path, tmp_path: Path) -> None:
-    """R-238: one of the document's four."""
+    """R-238: the name is that of one of the document's four tiers."""
     index = await indexed(root, tmp_path)
 
     class Vectors:
@@ -229,7 +229,7 @@ async def test_distinct_terms_are_counted(root: Path, tmp_path: Path) -> None:
 
 
 async def test_files_late_in_the_alphabet_are_counted(root: Path, tmp_path: Path) -> None:
-    """R-235: more files contain a term than are read."""
+    """R-235: files are counted even if more files contain a term than are read."""
     write(root, {f"a{place:03}.py": "zebra = 1\n" for place in range(MAX_FILES + 20)})
     write(root, {"z.py": "zebra = giraffe + okapi\n"})
     index = await indexed(root, tmp_path)
@@ -247,7 +247,7 @@ async def test_broad_questions_get_the_common_files(root: Path, tmp_path: Path) 
 
 
 async def test_unknown_words_find_only_the_common_files(root: Path, tmp_path: Path) -> None:
-    """R-236: zero results. A recently changed file is not a result."""
+    """R-236: a search with zero results returns the common files; a recently changed file is not a result."""
     commit(root, "shop/mail.py", "mail")
     index = await indexed(root, tmp_path)
     outcome = await search_code(index, "zygote quokka")
@@ -337,7 +337,7 @@ async def test_a_searcher_lives_as_long_as_its_index(root: Path, tmp_path: Path)
 
 
 async def test_scores_decay_with_the_age_of_a_chunk(root: Path, tmp_path: Path) -> None:
-    """R-233: half after thirty days; off by default."""
+    """R-233: a score halves after thirty days; the decay is off by default."""
     for path in filter(Path.is_file, root.rglob("*")):
         os.utime(path, (1_700_000_000, 1_700_000_000))  # one that was just written is indexed once more
     index = await indexed(root, tmp_path)

@@ -111,7 +111,7 @@ async def test_summarised_code_is_found_again_and_recalled(tmp_path):
 
 
 async def test_a_restored_chat_knows_the_sources_of_its_code(tmp_path):
-    """After a restart, and in a transcript that is written and read back."""
+    """The sources are known after a restart, and in a transcript that is written and read back."""
     bench, session = await bench_with(tmp_path, FakeGatherer(text=CODE), replies=answer)
     await asked(bench, session, ask("why?"))
     message = session.log.view.messages[0]
@@ -125,7 +125,7 @@ async def test_a_restored_chat_knows_the_sources_of_its_code(tmp_path):
 
 
 def test_old_messages_are_stored_unchanged():
-    """A chat that never uses this stores the same bytes."""
+    """A chat without gathered code stores the same bytes as before."""
     plain = Message(id="m", role="user", content="hello", cycle=1)
     assert b"gathered" not in msgspec.json.encode(MessageAdded(message=plain))
     assert "gathered" not in write_message(plain).get("meta", {})

@@ -56,7 +56,7 @@ def codes(session):
 
 
 async def test_the_second_question_refers_to_code_sent_with_the_first(project):
-    """And nothing before it has changed: the prompt cache (lesson 22)."""
+    """Nothing before the second question has changed, so the prompt cache hits (lesson 22)."""
     bench, session = await bench_with(project, WithoutIndex())
     await asked(bench, session, ask(QUESTION), ask(QUESTION, 2))
     first, second = codes(session)

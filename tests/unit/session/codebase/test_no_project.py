@@ -1,4 +1,4 @@
-"""Which folders are not searched as a whole."""
+"""Folders that are not searched as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading during a summary: it is awaited, runs at full speed then, and ends with a stop."""
+"""Background work during a summary: it is awaited afterwards, then runs at full speed, and ends with a stop."""
 
 from __future__ import annotations
 

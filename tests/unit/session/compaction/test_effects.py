@@ -108,7 +108,7 @@ async def test_a_checkpoint_is_on_disk_before_the_first_message_is_removed(tmp_p
 
 
 async def test_a_snapshot_follows_a_compaction(tmp_path):
-    """R-461, R-463: the newest state, and its event with the size."""
+    """R-461, R-463: the snapshot has the newest state, and its event has the size."""
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
     session = await open_with(bench)
     await compacted(bench, session)
@@ -125,7 +125,7 @@ async def test_a_snapshot_follows_a_compaction(tmp_path):
 
 
 async def test_a_failed_write_does_not_stop_the_compaction(tmp_path, monkeypatch):
-    """R-472: one named event, one sentence, and the summary is in the view."""
+    """R-472: one named event and one sentence report the failure, and the summary is in the view."""
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings={**STOP, "checkpoint_every_messages": 0})
     session = await open_with(bench, Effects(before=("checkpoint",), after=("snapshot",)))
 
@@ -148,7 +148,7 @@ async def test_a_failed_write_does_not_stop_the_compaction(tmp_path, monkeypatch
 
 
 async def test_nothing_is_written_before_a_compaction_that_changes_nothing(tmp_path):
-    """R-409: only when something is about to be removed."""
+    """R-409: a checkpoint is written only when something is about to be removed."""
     bench = kept(tmp_path, long_chat(says("")), settings={**STOP, "checkpoint_every_messages": 0})
     session = await open_with(bench)
     await compacted(bench, session)
@@ -157,7 +157,7 @@ async def test_nothing_is_written_before_a_compaction_that_changes_nothing(tmp_p
 
 
 async def test_a_checkpoint_is_kept_every_n_messages(tmp_path):
-    """R-464, R-465: messages of user and model count; a turn in between saves its state as a snapshot."""
+    """R-464, R-465: messages of the user and the model count; a turn between two checkpoints saves a snapshot."""
     bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 4})
     session = await bench.open()
     for number in range(1, 5):
@@ -229,7 +229,7 @@ async def test_awaited_writes_run_at_full_speed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("is_awaited", "rest"), [(False, AT_LEISURE), (True, AWAITED)])
 def test_long_work_yields_the_processor(monkeypatch, is_awaited, rest):
-    """Other work has it most of the time, unless someone waits."""
+    """Other work gets the processor most of the time, unless someone waits for this work."""
     clock, slept = iter([0.0, 0.001, 0.004, 0.0, 0.001]), []
     monkeypatch.setattr(yielding_thread.time, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(yielding_thread.time, "sleep", slept.append)
@@ -296,7 +296,7 @@ async def test_checkpoints_are_an_option_and_always_on_for_cowork(tmp_path, name
 
 
 async def test_disabled_checkpoints_write_nothing(tmp_path):
-    """Lesson 13: off is off."""
+    """Lesson 13: with checkpoints off, not even the state folder is created."""
     bench = kept(tmp_path, long_chat(says("")), settings={"checkpoint_every_messages": 0})
     session = await bench.open()
     await talk(bench, session, 4)
@@ -334,7 +334,7 @@ async def test_a_resumed_chat_continues_its_message_count(tmp_path):
 
 
 async def test_the_log_is_read_for_checkpoints_only_when_one_may_be_due(tmp_path, monkeypatch):
-    """Not during the awaited first request of a stored chat, and not at every step of a tool loop."""
+    """The log is read neither during the awaited first request of a stored chat nor at every step of a tool loop."""
     read: list[str] = []
     catch_up = StateWriter.catch_up
     monkeypatch.setattr(StateWriter, "catch_up", lambda writer: read.append(writer.chat_id) or catch_up(writer))
@@ -365,7 +365,7 @@ async def test_the_log_is_read_for_checkpoints_only_when_one_may_be_due(tmp_path
 
 @pytest.mark.parametrize(("answer", "completes"), [("word " * 40, True), ("short", False)])
 async def test_a_chat_that_did_something_is_completed(tmp_path, answer, completes):
-    """R-466: a long last answer; a chat that is only opened and closed again is not completed twice."""
+    """R-466: a long last answer completes a chat; a chat that is only reopened and closed is not completed twice."""
     bench = kept(tmp_path, ScriptedAdapter("s", lambda request: says(answer)))
     session = await bench.open()
     await talk(bench, session, 1)
@@ -460,7 +460,7 @@ async def test_a_compaction_summary_goes_to_memory_and_daily_log(tmp_path):
 
 @pytest.mark.parametrize("options", [{"remembers": False}, {"exclude": ["sqlite"]}, {"exclude": ["question 1"]}])
 async def test_excluded_summaries_are_not_remembered(tmp_path, options):
-    """R-446, R-449: switched off, or a pattern matches the summary or the user's own words."""
+    """R-446, R-449: the memory is off, or a pattern matches the summary or the user's own words."""
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP, **options)
     session = await open_with(bench)
     await compacted(bench, session)
@@ -471,7 +471,7 @@ async def test_excluded_summaries_are_not_remembered(tmp_path, options):
 
 
 async def test_a_directive_of_the_user_keeps_a_chat_out_of_the_memory(tmp_path):
-    """R-449: even if the summariser dropped it."""
+    """R-449: the directive applies even if the summariser dropped it."""
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
     session = await open_with(bench)
     session.submit(submit("<no-memory> secret plan", 50))
@@ -481,7 +481,7 @@ async def test_a_directive_of_the_user_keeps_a_chat_out_of_the_memory(tmp_path):
 
 
 async def test_an_unwritable_memory_is_reported_once_and_the_compaction_succeeds(tmp_path):
-    """R-449: it is optional."""
+    """R-449: the memory is optional."""
     (tmp_path / "memories").write_text("a file")
     bench = kept(tmp_path, long_chat(says(SUMMARY)), settings=STOP)
     session = await open_with(bench)
@@ -538,7 +538,7 @@ def _only_for(writer, slow, real):
 
 
 def cowork_adapter(flush="Decisions:\n- keep it\n"):
-    """Return long answers; the flush asks for the four labels, the compaction for nine sections."""
+    """Return long answers; a flush (four labels) gets `flush`, a compaction (nine sections) gets a summary."""
 
     def reply(request):
         if request.purpose == "summary":
@@ -550,7 +550,7 @@ def cowork_adapter(flush="Decisions:\n- keep it\n"):
 
 
 async def test_the_memory_is_flushed_before_anything_is_removed(tmp_path, monkeypatch):
-    """R-408, R-409, R-446, R-448: with little slack, written and reported before the compaction is logged."""
+    """R-408, R-409, R-446, R-448: with little slack, it is written and reported before the compaction is logged."""
     bench = kept(tmp_path, cowork_adapter(), window=9_000, settings={"policy": "cowork", "on_compact": "stop"})
     session = await bench.open()
     written = []
@@ -583,7 +583,7 @@ async def test_the_memory_is_flushed_before_anything_is_removed(tmp_path, monkey
 
 
 async def test_the_checkpoint_precedes_the_flush_and_the_removal(tmp_path):
-    """R-408 [decided]: in the document's order, all of it before the first message is removed."""
+    """R-408 [decided]: both happen in the document's order, before the first message is removed."""
     bench = kept(tmp_path, cowork_adapter(), window=9_000, settings={"policy": "cowork", "on_compact": "stop"})
     session = await bench.open()
     for number in range(12):

@@ -10,7 +10,7 @@ from tests.unit.session.history.test_undo import EDITS, reader, talked
 
 
 async def test_the_originals_of_cleared_results_are_read_when_a_ledger_is_due(tmp_path, monkeypatch):
-    """Each one by its position in the log, once: a long chat costs no more."""
+    """Each original is read once, by its position in the log, so a long chat costs no more."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
     sources, messages = session.control.sources, session.log.view.messages

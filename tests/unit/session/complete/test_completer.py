@@ -38,7 +38,7 @@ async def test_a_suggestion_has_its_model_and_duration(make_completer):
 
 
 async def test_imports_above_the_window_are_in_the_prompt(make_completer):
-    """R-257: from `head`."""
+    """R-257: the imports come from `head`."""
     async with FillServer(["1"]) as server:
         request = code("y" * 7_999 + "\nx = |", head="import os\n" + "z = 1\n" * 100)
         await one(make_completer(url=server.address), request)
@@ -252,7 +252,7 @@ async def test_a_secret_file_is_never_sent(make_completer):
 
 
 async def test_a_small_window_gets_a_small_prompt(make_completer):
-    """A model of 2,048 tokens: three characters each, without those of the reply."""
+    """A window of 2,048 tokens allows three characters for each token that is not reserved for the reply."""
     async with FillServer(["1"]) as server:
         request = code("x = 1\n" * 3_000 + "x = |" + "\ny = 2" * 1_000)
         await one(make_completer(url=server.address, context_window=2_048), request)
@@ -261,7 +261,7 @@ async def test_a_small_window_gets_a_small_prompt(make_completer):
 
 
 async def test_a_prompt_too_long_for_the_server_is_shortened_and_sent_again(make_completer):
-    """Once; from then on every prompt fits the server."""
+    """The prompt is shortened once; from then on every prompt fits the server."""
     asked = code("x = 1\n" * 3_000 + "x = |" + "\ny = 2" * 1_000)
     async with FillServer(["1", "2"], window=2_048) as server:
         completer = make_completer(url=server.address, endpoint="llamacpp")

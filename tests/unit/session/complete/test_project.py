@@ -66,7 +66,7 @@ def test_an_imported_names_signature_and_code_that_uses_it_are_shown(reader):
 
 
 def test_a_secret_file_is_never_shown(reader, root):
-    """R-266: not from the index, not as a neighbour, not because it was visited."""
+    """R-266: it is shown neither from the index, nor as a neighbour, nor because it was visited."""
     weights = {"open_store": 1.0}
     plain = ProjectReader(root, None, is_secret)
     for one in (reader, plain):

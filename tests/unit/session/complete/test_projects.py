@@ -69,7 +69,7 @@ async def test_a_file_is_found_by_its_absolute_path_or_below_the_working_folder(
 
 
 async def test_nothing_is_indexed_if_only_the_file_is_wanted(make, tmp_path):
-    """`completion.project = false`."""
+    """With `completion.project = false`, no indexing starts."""
     indexes = FakeIndexes()
     async with closing(make(indexes, project=False)) as projects:
         await projects.find("a.py", str(folder(tmp_path, ".git")))

@@ -1,4 +1,4 @@
-"""File texts in a message: every line is sent, or is where the reference to it says."""
+"""File texts in a message: every line is either sent, or found where the reference to it points."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Place:
         return [message.text for message in self.bench.adapter.requests[-1].messages if message.role != "system"]
 
     def said(self, message):
-        """Return the current text of a message of the view; its count equals that of its messages."""
+        """Return the current text of a message in the view, after checking the token counts."""
         view = self.session.log.view
         assert view.tokens == sum(one.tokens for one in view.messages)
         found = next(one for one in view.messages if one.id == message.id)
@@ -152,7 +152,7 @@ async def test_within_a_message_the_whole_file_is_sent_and_its_parts_refer_to_it
 
 @pytest.mark.parametrize("brought", ["mentioned", "gathered"])
 async def test_a_file_attached_after_a_message_included_it_is_a_reference(tmp_path, brought):
-    """The reverse order; the attachment stays, so it has the text again once the message has lost it."""
+    """In the reverse order the attachment stays, so its text is sent again once the message has lost its copy."""
     place = Place(tmp_path / "project")
     place.bench.services.gatherer = WithoutIndex()
     await place.open()
@@ -231,7 +231,7 @@ async def test_a_live_file_and_its_updates_replace_its_text(place):
 
 
 async def test_cleared_text_is_reported_and_sent_again_until_an_undo(place):
-    """Its references report that in every later request, until the text is restored."""
+    """References to the cleared text say so in every later request, until the text is restored."""
     (first,) = await place.ask(place.whole())
     (named,) = await place.ask(place.file())
     assert place.said(named).endswith("it is above, as `#{buffer}`.")

@@ -53,7 +53,7 @@ def outside_of_fences(content):
 
 @given(ITEMS, st.integers(MIN_TOKENS, 2_000))
 def test_content_never_leaves_its_fence_line_or_budget(item, room):
-    """Fences, control characters, lone surrogates, long titles: data, and valid UTF-8."""
+    """Fences, control characters, lone surrogates and long titles are treated as data; the result is valid UTF-8."""
     made = render(item, ROOT, room, estimate_text)
     made.content.encode("utf-8")
     made.mentioned.title.encode("utf-8")
@@ -74,7 +74,7 @@ def test_a_fence_is_longer_than_any_in_the_text(text):
 
 @pytest.mark.parametrize(("keep", "first"), [("head", "lines 1-"), ("tail", "-500")])
 def test_content_that_does_not_fit_is_truncated_and_marked(keep, first):
-    """Whole lines, from the correct end, with their real numbers."""
+    """Whole lines are kept, from the correct end, with their real numbers."""
     body = "\n".join(f"line {number}" for number in range(1, 501))
     text = EditorText(body, path=f"{ROOT}/a.py", first=1, whole=True, language="python")
     made = render(EditorItem(written="#{buffer}", name="buffer", texts=(text,), keep=keep), ROOT, 300, estimate_text)

@@ -1,4 +1,4 @@
-"""Which file changes currently count."""
+"""The file changes that currently count."""
 
 from __future__ import annotations
 

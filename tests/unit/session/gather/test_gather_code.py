@@ -93,7 +93,7 @@ class FakeSearch:
     """Finds the same places for every question; `fails` is raised, `hangs` waits forever."""
 
     has = None
-    """The part of every question that the index has."""
+    """The evidence that the index has for every question."""
 
     def __init__(self, *found, fails=None, hangs=False, is_partial=False):
         self.found, self.fails, self.hangs, self.asked, self.cancelled = found, fails, hangs, [], False
@@ -149,7 +149,7 @@ async def test_a_question_about_something_else_gets_nothing(project):
 
 
 async def test_unclassified_or_explicit_questions_always_get_code(project):
-    """`#{codebase}`, `--always`; R-265: `classify = false`."""
+    """`#{codebase}` and `--always` request code explicitly; R-265: `classify = false` turns classification off."""
     for found, overruled in (
         (await ask(project, "unrelated stuff", always=True), "keywords"),
         (await ask(project, "unrelated stuff", by=means(classify=False)), ""),
@@ -159,7 +159,7 @@ async def test_unclassified_or_explicit_questions_always_get_code(project):
 
 
 async def test_named_files_come_first_and_complete(project):
-    """R-213: whatever the question is about; R-217, R-218: more code is searched with simple terms."""
+    """R-213: they are sent whatever the question is about; R-217, R-218: more code is searched with simple terms."""
     found = await ask(project, "parse_config please", files=("src/other.py",))
     first = found.selection.snippets[0]
     assert (first.path, first.start, first.end, first.score, first.is_selected) == ("src/other.py", 1, 2, 1.0, True)
@@ -192,7 +192,7 @@ async def test_every_named_file_is_read_whatever_their_number(project):
     ],
 )
 def test_the_active_file_comes_first_unless_it_was_named(files, active, expected):
-    """R-214: by its path, or by a name that ends with its base name."""
+    """R-214: the active file counts as named by its path, or by a name that ends with its base name."""
     assert with_active(files, active, named_first=False) == expected
     assert set(with_active(files, active, named_first=True)) == set(expected)
     assert not files or with_active(files, active, named_first=True)[0] == files[0]
@@ -222,7 +222,7 @@ async def test_a_named_file_comes_first_and_complete_beside_an_open_file(project
 
 
 async def test_of_a_long_open_file_the_part_at_the_cursor_or_the_requested_part_is_sent(project):
-    """R-214: at most a quarter of the budget, also if no file was named."""
+    """R-214: the open file gets at most a quarter of the budget, even if no file was named."""
     body = "".join(f"def step_{n}():\n    return {n}\n\n" for n in range(900))
     (project / "src/opened.py").write_text(body)
     found = await ask(project, "What does step_700 do in this project?", active="src/opened.py")
@@ -243,7 +243,7 @@ async def test_the_active_file_counts_as_chosen(project):
 
 
 async def test_a_name_is_looked_up_below_the_root(project):
-    """R-215: of two matches the one nearest to the root, and the user is notified."""
+    """R-215: of two matches the one nearest to the root is used, and the user is notified."""
     found = await ask(project, "x", files=("parser.py",))
     assert places(found)[0][0] == "src/parser.py"
     assert found.notes == ("@parser.py is src/parser.py; 1 other file has that name: write a path to choose another.",)
@@ -265,7 +265,7 @@ async def test_a_name_is_looked_up_below_the_root(project):
     ],
 )
 async def test_an_unreadable_file_is_skipped_and_reported(project, name, said):
-    """R-215, R-266: only files below the root, wherever links lead; the others are read."""
+    """R-215, R-266: only files below the root are read, wherever links lead; the other named files are read."""
     (project.parent / "secret.txt").write_text("outside")
     (project / "link.txt").symlink_to(project.parent / "secret.txt")
     (project / "binary.bin").write_bytes(b"\0\1\2" * 99)
@@ -301,7 +301,7 @@ LONG = "".join(f"line_{n} = {n}\n" for n in range(1, 201))
     ],
 )
 async def test_exactly_the_named_lines_of_a_file_are_read(project, written, expected, notes):
-    """R-213: in the notation of lists and replies, and of code hosts."""
+    """R-213: lines can be named in the notation of lists and replies, and of code hosts."""
     (project / "src/long.py").write_text(LONG)
     meant = mentions_in(f"explain {written} please")
     found = await ask(
@@ -340,7 +340,7 @@ async def test_a_link_to_a_secret_file_is_not_read(project):
 
 
 async def test_a_name_may_start_with_its_sign(project):
-    """`--file @src/other.py`; a folder may start with the sign, too."""
+    """`--file @src/other.py` is accepted; the name of a folder may start with the sign, too."""
     (project / "@types").mkdir()
     (project / "@types/index.d.ts").write_text("export type A = 1\n")
     found = await ask(project, "x", files=("@src/other.py", "@types/index.d.ts"))
@@ -442,7 +442,7 @@ async def test_of_a_huge_named_file_the_requested_part_is_sent(project):
 
 @pytest.mark.parametrize("question", ["what is func_9990 for", "func_9990 and FUNC_17 please", "why"])
 async def test_a_named_file_over_its_share_includes_the_requested_part_at_any_budget(project, question):
-    """R-248: and no line twice."""
+    """R-248: no line is sent twice."""
     (project / "big.py").write_text("".join(f"def func_{n}(value):\n    return {n}\n\n\n" for n in range(10_000)))
     for budget in (60, 200, 4000):
         found = await ask(project, question, files=("big.py",), budget=budget)
@@ -454,7 +454,7 @@ async def test_a_named_file_over_its_share_includes_the_requested_part_at_any_bu
 
 
 async def test_a_named_file_that_does_not_fit_is_reported(project):
-    """R-248: one line of a megabyte."""
+    """R-248: the file is a single line of almost a megabyte."""
     (project / "min.js").write_text("a" * 900_000)
     found = await ask(project, "x", files=("min.js", "src/other.py"))
     assert found.notes == ("min.js was not sent: not one line of it fits into the budget.",)
@@ -511,7 +511,7 @@ async def test_elements_count_less_if_there_is_an_index(project):
 
 @pytest.mark.parametrize("error", [NetworkFailed("no network"), OSError(5, "Input/output error"), ZeroDivisionError()])
 async def test_a_failing_gatherer_is_skipped_and_reported(project, error):
-    """R-202: the others' results count."""
+    """R-202: the results of the other gatherers count."""
     found = await ask(project, by=means(FakeSearch(fails=error)))
     assert list(found.failed) == ["search"]
     assert ("src/parser.py", 4, 6, "ast") in places(found)
@@ -640,7 +640,7 @@ async def test_a_tiny_budget_is_kept_and_omissions_are_reported(project, tokens)
 
 
 async def test_after_a_stop_nothing_continues(project):
-    """The user's stop."""
+    """A stop by the user cancels the running search."""
     search = FakeSearch(hangs=True)
     task = asyncio.ensure_future(ask(project, by=means(search)))
     while not search.asked:  # noqa: ASYNC110
@@ -655,7 +655,7 @@ RELATED = '{"isCodebaseRelated": true, "categories": ["api"], "confidence": "low
 
 
 async def test_a_utility_model_classifies_the_question(project):
-    """R-204, R-212, R-220, R-267: its first five terms are searched; to it the question is data."""
+    """R-204, R-212, R-220, R-267: the model's first five terms are searched; the question is passed to it as data."""
     replies = {
         "classify_question": RELATED,
         "question_type": '{"isDebugging": true}',
@@ -690,7 +690,7 @@ async def test_with_named_files_no_model_is_asked_for_terms(project):
 
 
 async def test_a_broad_question_gets_the_files_of_the_project(project):
-    """R-236, R-240: and its parts if the question is about its structure."""
+    """R-236, R-240: a question about the structure also gets the project's architecture."""
     (project / "pyproject.toml").write_text("[project]\nname = 'example'\n\ndependencies = ['fastapi']\n")
     found = await ask(project, "explain the architecture of this project")
     assert {one[0] for one in places(found)} >= {"README.md", "pyproject.toml"}
@@ -732,7 +732,7 @@ async def team(project, **given):
 
 
 async def test_team_text_comes_from_a_program_or_a_file(project):
-    """R-240: off by default, only for questions about people, cached for a minute."""
+    """R-240: it is off by default, sent only for questions about people, and cached for a minute."""
     question = "who on the team knows parse_config in this project"
     (project / "team.md").write_text("Ann knows it")
     for given in ({"file": "team.md"}, {"command": ("sh", "-c", "echo Ann knows it; echo x >> ran")}):
@@ -748,7 +748,7 @@ async def test_team_text_comes_from_a_program_or_a_file(project):
 
 
 async def test_a_hanging_or_failing_team_program_is_skipped(project):
-    """R-203: it is killed."""
+    """R-203: a hanging program is killed."""
     question = "who on the team knows parse_config in this project"
     for command, where in ((("sleep", "600"), "timed_out"), (("false",), "failed"), (("no-such-program",), "failed")):
         text = await team(project, command=command)
@@ -763,7 +763,7 @@ async def test_a_hanging_or_failing_team_program_is_skipped(project):
     "question", ["", " \n\t", "\0", "x" * 1_000_000, "ما هذا المشروع", "这个项目", "@", "@src/parser.py"]
 )
 async def test_any_question_is_answered(project, question):
-    """Never an exception: R-202."""
+    """R-202: no question raises an exception."""
     found = await ask(project, question)
     assert found.failed == {}
     assert found.timed_out == ()
@@ -780,7 +780,7 @@ async def test_a_project_without_files_is_empty(tmp_path, name):
 
 
 async def test_a_folder_that_is_not_a_project_is_not_searched(project):
-    """`only_files`: only the named ones are read."""
+    """With `only_files`, only the named files are read."""
     search = FakeSearch(FOUND)
     found = await ask(project, files=("src/other.py",), active="src/parser.py", only_files=True, by=means(search))
     assert places(found) == [("src/other.py", 1, 2, "mention")]
@@ -881,7 +881,7 @@ async def test_an_excluded_piece_stays_excluded_at_its_new_position(project):
     ],
 )
 async def test_the_budget_is_a_share_of_the_window_at_most(project, fields, budget):
-    """R-244: of the real window."""
+    """R-244: the share is taken from the real window of the model."""
     found = await ask(project, **fields)
     assert found.selection.budget_tokens == budget
     assert found.selection.total_tokens <= budget
@@ -889,7 +889,7 @@ async def test_the_budget_is_a_share_of_the_window_at_most(project, fields, budg
 
 
 async def test_the_index_decides_whether_a_question_is_about_the_project(project):
-    """R-207: except under the document's pipeline, and if code is requested explicitly."""
+    """R-207: it does not decide under the document's pipeline, or if code is requested explicitly."""
     search = FakeSearch(FOUND)
     search.has = Evidence(pieces=100, with_word={}, with_pair={})
     assert not (await ask(project, "How does login work?", by=means(search))).text

@@ -30,7 +30,7 @@ class PartialSearch(FakeSearch):
 
 @pytest.mark.parametrize(("kind", "scans"), [(FakeSearch, 0), (PartialSearch, 1)])
 async def test_files_missing_from_an_index_are_searched_as_text(project, monkeypatch, kind, scans):
-    """R-221: no matter how many results the index returned."""
+    """R-221: they are searched no matter how many results the index returned."""
     searched = []
     monkeypatch.setattr(gathering, "files_with_terms", lambda code, terms, check: searched.append(terms) or [])
     many = [msgspec.structs.replace(FOUND, path=f"src/f{n}.py") for n in range(12)]
@@ -39,7 +39,7 @@ async def test_files_missing_from_an_index_are_searched_as_text(project, monkeyp
 
 
 async def test_at_most_six_files_describe_a_project(project):
-    """R-236: after the search results, and none beside hits for the question's own words."""
+    """R-236: they follow the search results, and none are added beside hits for the question's own words."""
     for name in COMMON.split():
         (project / name).write_text(f"# {name}\n")
     about_all = await ask(project, "explain the architecture of this project")
@@ -64,7 +64,7 @@ async def test_text_that_looks_like_a_file_list_is_text(project):
 
 
 async def test_a_changed_setting_applies_from_the_next_question_without_an_adapter(project):
-    """R-264, R-267: without `utility` no adapter could be reached."""
+    """R-264, R-267: without `utility`, no adapter is asked for."""
 
     async def no_index(root):
         raise StoreUnavailable("no index here")

@@ -42,7 +42,7 @@ async def index(project, tmp_path):
 
 
 async def test_the_document_scores_by_density_and_fills_greedily(project, index):
-    """R-246, R-247, R-252: best first, no map, format last."""
+    """R-246, R-247, R-252: the best snippets come first, there is no map, and the format comes last."""
     found = await ask(project, QUESTION, by=means(IndexSearch(index)), pipeline="document", budget=600)
     chosen, keywords = found.selection, simple_terms(QUESTION)
     assert chosen.snippets
@@ -120,7 +120,7 @@ def without_mark(place: str) -> GatherPipeline:
 
 @pytest.mark.parametrize("place", [one.place for one in load_pipeline("document").deviations()])
 async def test_each_mark_changes_the_result_and_strict_omits_it(project, index, monkeypatch, place):
-    """R-236, R-243, R-248, R-221."""
+    """R-236, R-243, R-248, R-221: the result differs without the mark, and under `strict`."""
     question, given = SCENES[place]
     given = dict(given)
     text = given.pop("found", None)
@@ -141,7 +141,7 @@ async def test_each_mark_changes_the_result_and_strict_omits_it(project, index, 
 
 
 async def test_a_named_file_that_does_not_fit_is_dropped_under_strict(project, index):
-    """R-248: and reported; ours truncates it."""
+    """R-248: it is also reported; our own pipeline truncates it instead."""
     given = {"always": True, "files": ("src/parser.py",), "budget": 25}
     strict = await ask(project, "parse_config", by=means(IndexSearch(index)), pipeline="document strict", **given)
     assert "src/parser.py" in {one.snippet.path for one in strict.selection.dropped if one.snippet.is_selected}
@@ -197,7 +197,7 @@ async def test_options_that_no_pipeline_reads_are_reported(tmp_path, options, po
 
 
 async def test_a_chat_uses_the_configured_pipeline(project, index):
-    """`context.pipeline`, unless the policy names one."""
+    """The pipeline is `context.pipeline`, unless the policy names one."""
 
     async def of(root):
         return index

@@ -21,5 +21,5 @@ from codecompanion.session.history.recorded_title import recorded_title
     ],
 )
 def test_a_call_is_titled_by_its_argument_values(arguments: str, title: str) -> None:
-    """Raw JSON only if there is nothing else."""
+    """Raw JSON is shown only if there is nothing else to show."""
     assert recorded_title(ToolCall(id="c1", name="odd__echo", arguments=arguments)) == title

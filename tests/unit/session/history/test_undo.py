@@ -91,7 +91,7 @@ def cleared(session) -> int:
 
 
 async def test_an_undone_edit_leaves_the_view_as_it_was(tmp_path):
-    """R-545: byte for byte, in the store and in memory, and the meter is updated at once."""
+    """R-545: the view is restored byte for byte, in the store and in memory, and the meter is updated at once."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
     assert cleared(session) == 2
@@ -265,7 +265,7 @@ def rest_behind(*payloads) -> Rest:
 
 
 def test_an_undone_change_stays_paused_until_the_user_resumes_it():
-    """R-545: from the log alone; an undone edit also pauses compactions."""
+    """R-545: the pause is derived from the log alone; an undone edit also pauses compactions."""
     edit, compaction = (ChangeUndone(change_id=c.change_id, by_user=True) for c in (EDIT, COMPACTION))
     later = [MessageAdded(message=Message(id=f"m{n}", role="user", content="x", cycle=n)) for n in range(5, 40)]
     assert rest_behind(SAID, EDIT, edit, *later).paused == BOTH
@@ -350,7 +350,7 @@ async def test_a_compact_with_nothing_to_do_still_ends_the_pause(tmp_path):
 
 
 async def test_a_failed_compact_does_not_end_the_pause(tmp_path):
-    """R-545: nothing was compacted; also after a restart."""
+    """R-545: nothing was compacted, so the pause continues, even after a restart."""
     down = iter([calls((f"c{n}", "read_file", READ)) if n % 2 else says("done") for n in range(1, 7)])
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: next(down, says(""))), settings=EDITS)
     session = await talked(bench)

@@ -63,7 +63,7 @@ async def test_a_rejected_call_reaches_no_server(tmp_path: Path) -> None:
 
 
 async def test_a_servers_hints_about_its_tools_approve_nothing(tmp_path: Path) -> None:
-    """`readOnlyHint` and orders in the description have no effect: it asks, also in YOLO mode; text is truncated."""
+    """`readOnlyHint` and orders in the description are ignored: the tool asks even in YOLO mode; text is truncated."""
     adapter = ScriptedAdapter("s", [calls(("c1", "odd__innocent", "{}")), says("done")])
     async with with_servers(tmp_path, adapter, {"odd": server("inject")}) as (bench, session, host):
         session.desk.approvals = session.desk.approvals.with_yolo(True)
@@ -234,7 +234,7 @@ async def test_missing_packages_are_reported_and_the_editor_is_asked_to_install_
 
 
 async def test_a_server_that_is_not_running_is_reported_in_one_chat(tmp_path: Path) -> None:
-    """Not again in each chat; a different problem is reported again."""
+    """The same problem is not reported again in each chat, but a different one is."""
     replies = [says("ok")] * 3
     async with with_servers(tmp_path, ScriptedAdapter("s", replies), {"odd": server("die")}) as (bench, session, _):
         chats = [session, await bench.open("chat-2"), await bench.open("chat-3")]
@@ -259,7 +259,7 @@ async def test_resources_and_prompts_are_read_and_attached(tmp_path: Path) -> No
 
 
 async def test_a_server_named_again_keeps_running_and_a_changed_entry_replaces_it(tmp_path: Path) -> None:
-    """Each chat of a project names its servers; only a changed file starts others."""
+    """Each chat of a project names its servers; they are replaced only if the file has changed."""
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), {}) as (bench, session, host):
         entry = Entry(name="odd", settings=msgspec.convert(server(), McpServerSettings), source="f")
         host.servers.use_of_files(tmp_path, [entry])
@@ -308,7 +308,7 @@ async def test_only_servers_whose_tools_may_be_sent_are_started(tmp_path: Path, 
 
 
 async def test_a_configured_tool_of_a_server_starts_it(tmp_path: Path) -> None:
-    """Its name is known before the server starts: it is not mistaken for no choice, or for no tools."""
+    """The tool's name is known before the server starts, so the choice is not mistaken for an empty one."""
     servers = {"odd": server(), "two": server()}
     async with with_servers(tmp_path, ScriptedAdapter("s", [says("ok")]), servers) as (bench, session, host):
         settings = bench.services.settings

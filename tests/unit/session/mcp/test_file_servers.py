@@ -1,6 +1,6 @@
 """Trust of `.mcp.json`: in the chats of a Neovim, in another Neovim, and after the file changes.
 
-Each test runs one or two hosts on one file of decisions, in one folder.
+Each test runs one or two hosts on one decisions file, in one folder.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ async def test_a_changed_file_waits_again_and_its_servers_end(
 
 
 async def test_a_decision_revoked_in_another_neovim_ends_servers_here(tmp_path: Path, store: Store) -> None:
-    """Immediately there, with the next message here."""
+    """The servers end immediately there, and with the next message here."""
     project(tmp_path, "odd")
     here, there = Neovim(tmp_path, store), Neovim(tmp_path, store, "b")
     async with neovims(here, there):
@@ -191,7 +191,7 @@ async def test_the_page_shows_whether_a_file_is_trusted(tmp_path: Path, store: S
 async def test_claude_desktops_file_is_the_users_own_and_ranks_after_the_projects(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And neither replaces the other each time a chat is opened."""
+    """The two files do not replace each other's servers each time a chat is opened."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setattr(sys, "platform", "linux")
     (tmp_path / "config" / "Claude").mkdir(parents=True)

@@ -55,7 +55,7 @@ async def change(host: McpHost, session: Session, what: Any, tool: str = "") -> 
 
 @pytest.mark.parametrize("name", ["odd", "mcp:odd", "mcp"])
 async def test_a_group_starts_its_server_and_has_exactly_its_tools(tmp_path: Path, name: str) -> None:
-    """From the message that names it on; undone and resumed like any other choice."""
+    """The group applies from the message that names it on, and is undone and resumed like any other choice."""
     async with with_servers(tmp_path, adapter(), {"odd": server()}) as (bench, session, _):
         assert (await rows(bench, session))["mcp:odd"]["tools"] == []
         assert await say(bench, session, f"@{{{name}}} go") == ODD
@@ -75,7 +75,7 @@ async def test_a_group_starts_its_server_and_has_exactly_its_tools(tmp_path: Pat
 
 
 async def test_a_group_follows_its_servers_tools(tmp_path: Path) -> None:
-    """After `list_changed` or a tool toggled off; stopped, the group is gone and reported; restarted, it returns."""
+    """It changes after `list_changed` or a toggled tool, is gone and reported after a stop, and returns on restart."""
     replies = [calls(("c1", "odd__echo", "{}")), *[says("ok")] * 9]
     servers = {"odd": server("rename", require_approval_before=False)}
     async with with_servers(tmp_path, ScriptedAdapter("s", replies), servers) as (bench, session, host):
@@ -99,7 +99,7 @@ async def test_a_group_follows_its_servers_tools(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["odd", "mcp:odd"])
 async def test_choosing_a_disabled_server_is_reported(tmp_path: Path, name: str) -> None:
-    """Nor is it in the list; the message returns to the input with a remedy."""
+    """The server is not in the list either; the message returns to the input with a remedy."""
     async with with_servers(tmp_path, adapter(), {"odd": server(enabled=False)}) as (bench, session, host):
         assert "mcp:odd" not in await rows(bench, session)
         session.submit(submit(f"@{{{name}}} go"))
@@ -116,7 +116,7 @@ async def test_choosing_a_disabled_server_is_reported(tmp_path: Path, name: str)
 async def test_a_message_that_names_a_server_waits_for_the_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the input. Each attempt installs them if that failed before."""
+    """The message waits in the input; each attempt installs the packages if that failed before."""
     async with with_servers(tmp_path, adapter(), {"odd": server()}) as (bench, session, _):
         with monkeypatch.context() as patched:
             patched.setattr("importlib.util.find_spec", lambda name: None)
@@ -177,7 +177,7 @@ async def test_a_users_group_may_have_the_name_of_a_server(tmp_path: Path) -> No
 async def test_names_a_message_cannot_contain_are_written_with_underscores(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As in the names of their tools; of two servers the first one gets the group, which is reported."""
+    """Underscores are used as in the tools' names; of two clashing servers the first gets the group, as reported."""
     servers = {"my server": server(), "my_server": server(), "x" * 100: server()}
     async with with_servers(tmp_path, adapter(), servers) as (bench, session, _):
         groups = await rows(bench, session)
@@ -188,7 +188,7 @@ async def test_names_a_message_cannot_contain_are_written_with_underscores(
 
 
 async def test_a_chat_can_begin_with_the_tools_of_a_server(tmp_path: Path) -> None:
-    """`default_tools`; a server that no project names is reported once the chat has looked for it."""
+    """`default_tools` may name a server; one that no project names is reported once the chat has looked for it."""
     async with with_servers(tmp_path, adapter(), {"odd": server()}) as (bench, session, _):
         tools = msgspec.structs.replace(bench.services.settings.tools, default_tools=("mcp:odd", "mcp:gone"))
         bench.services.settings = msgspec.structs.replace(bench.services.settings, tools=tools)

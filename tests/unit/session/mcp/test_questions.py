@@ -90,7 +90,7 @@ async def test_invalid_values_are_asked_for_again(tmp_path: Path) -> None:
 
 
 async def test_all_choices_of_a_field_are_shown_and_accepted(tmp_path: Path) -> None:
-    """A list of all countries, with their names; a mistyped one gets the nearest as a suggestion."""
+    """A list of all countries is shown with their names; for a mistyped one, the nearest is suggested."""
     async with asked(tmp_path, "countries") as (bench, session, question):
         assert "C0 = Country 0, C1 = Country 1" in question.body
         assert "C248 = Country 248" in question.body

@@ -1,4 +1,4 @@
-"""kill -9 at any step of a memory write: the old text or the new one, no draft, no lock, no lost source."""
+"""kill -9 at any step of a memory write leaves the old text or the new one, and no draft, no lock, no lost source."""
 
 from __future__ import annotations
 

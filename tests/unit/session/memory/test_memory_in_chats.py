@@ -60,7 +60,7 @@ async def sent(bench: Bench, session: Session, text: str = "hello") -> list[str]
 
 
 def line_of(bench: Bench):
-    """Return the memory's line of the context block as last shown, None = there is none."""
+    """Return the line of the memory in the context block as last shown, or None if there is none."""
     return next((item for item in bench.of(ContextItems)[-1].items if item.kind == "memory"), None)
 
 
@@ -182,7 +182,7 @@ async def test_a_note_from_a_page_narrows_the_grants_of_the_chat_that_reads_it(t
 
 
 def secret_note(bench: Bench) -> str:
-    """Write a note whose first line, its title, contains a key, as an editor or an earlier version does."""
+    """Write a note whose first line, its title, contains a key, as an editor or an earlier version would."""
     key = "ghp_" + "aZ3kQ9xV7bN2mR5tY8wE1uI4oP6sD0fG3hJk"
     note = bench.services.memory_of(bench.root).folder / "deploy.md"
     note.parent.mkdir(parents=True, exist_ok=True)
@@ -191,7 +191,7 @@ def secret_note(bench: Bench) -> str:
 
 
 async def test_a_key_in_a_note_is_redacted_wherever_the_model_reads_it(tmp_path):
-    """In the text, and in the title taken from its first line: new chats, `search`, `view`."""
+    """The key is redacted in the text and in the title taken from its first line, in new chats, `search` and `view`."""
     view = {"command": "view", "path": "/memories/deploy.md"}
     search = {"command": "search", "query": "deploy job"}
     script = calls(*((f"c{n}", "memory", json.dumps(one)) for n, one in enumerate((view, search))))
@@ -365,7 +365,7 @@ async def test_a_note_of_an_earlier_version_is_listed_at_its_new_place(tmp_path)
 
 
 async def test_a_memory_that_cannot_be_read_costs_a_sentence_not_the_chat(tmp_path):
-    """A link that leads to itself, no permission, a broken disk."""
+    """A link that leads to itself, a missing permission, or a broken disk is reported in one sentence."""
     bench = harbour(tmp_path)
     (tmp_path / "memories").symlink_to(tmp_path / "memories")
     session = await bench.open()
@@ -393,7 +393,7 @@ async def test_a_restored_note_still_narrows_grants(tmp_path):
 
 
 async def test_the_page_names_files_that_are_not_used(tmp_path):
-    """The user's entries for a project are not lost without a word: the folder is not trusted yet."""
+    """Files that are too large, not regular, or not trusted yet are listed with the reason."""
     bench = harbour(tmp_path)
     shown = ShowMemory(cwd=str(bench.root))
     assert (await carry_out_memory(bench.services, shown, {}))["unused"] == []

@@ -163,7 +163,7 @@ async def test_the_status_shows_each_step(project):
 
 
 async def test_a_stop_during_gathering_returns_the_message_and_logs_nothing(project):
-    """Lessons 16, 41: immediate, and no text is lost."""
+    """Lessons 16, 41: the stop is immediate, and no text is lost."""
     gatherer = FakeGatherer(holds=asyncio.Event())
     bench, session = await bench_with(project, gatherer)
     session.submit(ask("do not lose me"))
@@ -273,7 +273,7 @@ async def test_code_is_gathered_by_option_policy_or_mention(project, enabled, po
     ],
 )
 async def test_misunderstood_mentions_are_reported_below_the_message(project, enabled, text, told):
-    """Nothing is silently ignored, also in a reopened chat, and at the same position."""
+    """Nothing is silently ignored; a reopened chat reports it at the same position."""
     (project / "src").mkdir()
     (project / "src" / "here.py").write_text("x = 1\n")
     bench, session = await bench_with(project, FakeGatherer(enabled))
@@ -451,7 +451,7 @@ async def test_a_question_not_about_the_project_is_reported_as_such(project, tex
 
 
 async def test_the_probability_of_a_project_question_is_shown(project):
-    """R-207: below the message without code, and in the trace."""
+    """R-207: it is shown below the message without code, and in the trace."""
     said = Classification(source="index", likelihood=0.124)
     gatherer = FakeGatherer("auto", text="", snippets=0, classification=said)
     bench, session = await bench_with(project, gatherer, settings={"policy": "codebuddy"})
@@ -468,7 +468,7 @@ async def test_the_probability_of_a_project_question_is_shown(project):
 
 
 async def test_the_reason_for_missing_code_is_given_each_time(project, monkeypatch):
-    """An empty folder, a home folder: explicit requests get it below each message."""
+    """In an empty folder or a home folder, an explicit request shows the reason below each message."""
     bench, session = await bench_with(project, FakeGatherer("auto", text="", snippets=0))
     await asked(bench, session, ask("#{codebase} a"), ask("#{codebase} b", 2))
     said = [notice.text for notice in of(bench, Notice)]

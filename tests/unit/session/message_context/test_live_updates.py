@@ -200,7 +200,7 @@ async def test_a_touched_file_is_not_sent(desk):
 
 
 async def test_a_change_is_sent_once(desk):
-    """And the next one is a diff against it."""
+    """The next change is a diff against the text that was sent."""
     await desk.attach()
     desk.write(TEXT + "one more\n")
     assert len(await desk.say()) == 1
@@ -212,7 +212,7 @@ async def test_a_change_is_sent_once(desk):
 
 
 async def test_the_whole_file_is_sent_if_that_is_shorter(desk):
-    """For a rewritten file."""
+    """A rewritten file is shorter than its diff."""
     await desk.attach()
     desk.write("all new\n")
     [told] = await desk.say()
@@ -234,7 +234,7 @@ async def test_unsaved_changes_of_an_open_buffer_count(desk):
 
 
 async def test_a_deleted_renamed_or_binary_file_is_reported_once(desk):
-    """And so is its reappearance."""
+    """The file's reappearance is also reported once."""
     await desk.attach()
     (desk.root / "a.py").rename(desk.root / "b.py")
     [told] = await desk.say()
@@ -271,7 +271,7 @@ async def test_the_models_own_edit_is_not_sent_back(tmp_path):
 
 
 async def test_a_file_attached_once_does_not_follow_changes(desk):
-    """Not live: sent as it was; made live later, changes are relative to the sent text."""
+    """A file that is not live is sent as it was; once it is made live, changes are relative to the sent text."""
     await desk.attach(live=False)
     desk.write(TEXT + "more\n")
     assert await desk.say() == []
@@ -293,7 +293,7 @@ async def test_the_option_sets_the_default(tmp_path):
 
 
 async def test_secret_files_are_never_live(desk):
-    """R-266: read only if the user names them, each time."""
+    """R-266: such a file is read only when the user names it, each time."""
     desk.write("KEY=1\n", ".env")
     await desk.attach(".env")
     desk.write("KEY=2\n", ".env")
@@ -350,7 +350,7 @@ async def test_after_a_compaction_the_diff_says_that_earlier_text_is_gone(desk):
 
 
 async def test_an_undone_detach_continues_from_the_sent_text(desk):
-    """Detached: no updates are sent, and earlier ones are removed. Undone: as before."""
+    """While the file is detached, no updates are sent and earlier ones are removed; undoing the detach resumes them."""
     await desk.attach()
     desk.write(TEXT + "one\n")
     await desk.say()
@@ -368,7 +368,7 @@ async def test_an_undone_detach_continues_from_the_sent_text(desk):
 
 
 async def test_a_change_too_large_to_send_is_reported_and_the_base_stays(tmp_path):
-    """50,000 lines in a small window; the model gets a note to read the file."""
+    """A change of 50,000 lines does not fit a small window, so the model gets a note to read the file."""
     desk = Desk(tmp_path, window=12_000)
     await desk.open()
     desk.write("short\n")

@@ -31,7 +31,7 @@ async def rows(bench: Bench, project: Path) -> list[dict[str, object]]:
 async def test_a_projects_text_is_withheld_until_trusted_and_again_when_it_changes(
     bench: Bench, tmp_path: Path
 ) -> None:
-    """By folder, or by the content of the file."""
+    """Trust is given to the folder, or to the content of the file."""
     project = tmp_path
     file = project / ".codecompanion/prompts/evil.md"
     file.parent.mkdir(parents=True)

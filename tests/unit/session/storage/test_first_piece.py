@@ -137,7 +137,7 @@ async def test_a_file_of_an_older_version_is_read_whole_once(bench):
 
 
 async def test_events_appended_by_an_older_version_are_included(bench):
-    """It does not know the row: `covers_seq` shows how far that goes."""
+    """An older version does not update the stored blocks: `covers_seq` shows how far they go."""
     await store_turns(bench)
 
     def append(connection):

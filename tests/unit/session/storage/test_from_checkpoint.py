@@ -89,7 +89,7 @@ async def test_a_restored_chat_continues_like_any_other(tmp_path):
 
 
 async def test_a_chosen_checkpoint_is_restored(tmp_path):
-    """By its id; a missing one falls through, and that is reported."""
+    """A checkpoint is chosen by its id; if it is missing, the next one is used, and that is reported."""
     bench, _ = await chat_with_files(tmp_path)
     chosen = [one.id for one in bench.services.keeping.checkpoints.list_checkpoints()]
     assert [one.partition("/")[0] for one in chosen] == ["chat-1"]
@@ -132,7 +132,7 @@ async def test_a_damaged_database_does_not_prevent_a_restore(tmp_path, monkeypat
 
 
 async def test_a_damaged_checkpoint_falls_through_to_the_snapshot(tmp_path):
-    """R-474: source 2, with the reason."""
+    """R-474: the chat is restored from source 2, with the reason."""
     bench, before = await chat_with_files(tmp_path)
     for path in (tmp_path / "state/transcripts/checkpoints").rglob("*.json"):
         path.write_bytes(path.read_bytes()[:100])
@@ -144,7 +144,7 @@ async def test_a_damaged_checkpoint_falls_through_to_the_snapshot(tmp_path):
 
 
 async def test_without_files_the_chat_is_rebuilt_from_its_events(tmp_path):
-    """R-475: source 5, from the log."""
+    """R-475: the chat is restored from source 5, the log."""
     bench = kept(tmp_path, ScriptedAdapter("offline", [says("the answer")]), settings={"checkpoint_every_messages": 0})
     session = await bench.open()
     await talk(bench, session, 1)
@@ -213,7 +213,7 @@ async def test_an_older_format_is_upgraded(tmp_path, name, kind, source):
 
 
 async def test_totals_of_an_older_format_come_from_the_events(tmp_path):
-    """R-475: a payload with zero totals, and a log with the real ones."""
+    """R-475: the payload has zero totals, so the real ones are taken from the log."""
     bench, _ = await chat_with_files(tmp_path)
     raw = json.loads((LEGACY / "snapshot_usage.json").read_text())
     for path in (tmp_path / "state/transcripts").rglob("*.json"):
@@ -244,7 +244,7 @@ async def test_a_summary_in_the_view_is_shown(tmp_path):
 
 
 async def test_queued_messages_become_a_draft_again(tmp_path):
-    """R-462: queues; no typed text is lost."""
+    """R-462: no typed text in the queues is lost."""
     bench, _ = await chat_with_files(tmp_path)
     raw = bench.services.keeping.checkpoints.newest("chat-1")
     raw["queues"] = {"pendingFollowUps": ["first", "second"]}

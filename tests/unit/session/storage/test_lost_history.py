@@ -38,7 +38,7 @@ Chats = dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that replaces the lost one is used at the first check."""
+    """Let a file that replaces the lost one be used at the first check."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 0.0)
 
 
@@ -164,7 +164,7 @@ async def test_a_file_deleted_while_a_reply_streams_is_rewritten_completely(host
 
 
 async def test_an_idle_chat_is_notified_too(host, told):
-    """At once, not with the next message."""
+    """The chat is notified at once, not with the next message."""
     bench, session, path = await host(ANSWER)
     await talk(bench, session, 1)
     truncate(bench, path)
@@ -246,7 +246,7 @@ async def leave_two_others(bench):
 
 
 async def test_other_chats_are_restored_from_their_checkpoints(host, told):
-    """And the sentence counts those without one."""
+    """The sentence counts the chats without a checkpoint."""
     bench, session, path = await host(ANSWER, ANSWER, ANSWER)
     await talk(bench, session, 1)
     await leave_two_others(bench)
@@ -264,7 +264,7 @@ async def test_other_chats_are_restored_from_their_checkpoints(host, told):
 
 
 async def test_a_chat_that_cannot_be_restored_does_not_stop_the_others(host, monkeypatch):
-    """For any reason; the sentence counts it."""
+    """The sentence counts the chat, whatever the reason."""
     bench, session, path = await host(ANSWER, ANSWER, ANSWER)
     await talk(bench, session, 1)
     await leave_two_others(bench)
@@ -339,7 +339,7 @@ store.close()
 
 
 async def test_a_chat_of_a_hanging_host_is_left_to_it(host, tmp_path):
-    """However long it hangs: unlike the last checkpoint it has undo, the trace and the newest messages."""
+    """However long it hangs, its chat is not restored: it has undo, the trace and newer messages than a checkpoint."""
     bench, session, path = await host(ANSWER, ANSWER, ANSWER)
     await talk(bench, session, 1)
     await leave_two_others(bench)
@@ -413,7 +413,7 @@ async def test_two_hosts_store_their_chats_in_one_new_file(host, tmp_path):
 
 
 async def test_a_second_host_restores_the_remaining_chats(host, monkeypatch):
-    """After a Neovim that was killed during it; lost chats are not counted twice."""
+    """If a Neovim is killed during the restore, another host completes it; lost chats are not counted twice."""
     monkeypatch.setattr(lost_history, "LOOK_EVERY_S", 0.01)
     bench, session, path = await host(ANSWER, ANSWER)
     await talk(bench, session, 1)

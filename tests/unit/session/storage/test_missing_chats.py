@@ -79,7 +79,7 @@ async def test_an_emptied_history_reports_its_chats_once_and_restores_them(tmp_p
 
 
 async def test_an_older_copy_is_updated_when_the_chat_is_opened(tmp_path: Path) -> None:
-    """Its checkpoint is kept, although the next one overwrites it."""
+    """The missing messages are added from the checkpoint, and the chat is then complete."""
     await chat_of(bench_of(tmp_path, says("one")), 1)
     old = (tmp_path / "data" / "sessions.db").read_bytes()
     bench = bench_of(tmp_path, says("two"), says("three"))
@@ -104,7 +104,7 @@ async def test_an_older_copy_is_updated_when_the_chat_is_opened(tmp_path: Path) 
 
 @pytest.mark.parametrize("where", ["text", "time", "sum"])
 async def test_a_flipped_bit_is_reported_and_the_text_taken_from_the_checkpoint(tmp_path: Path, where: str) -> None:
-    """Also one that leaves valid JSON; the log is valid afterwards."""
+    """This includes a flipped bit that leaves valid JSON; the log is valid afterwards."""
     said = await chat_of(bench_of(tmp_path, says("reply one"), says("two")), 2)
     with sqlite3.connect(tmp_path / "data" / "sessions.db") as connection:
         changes = {
@@ -131,7 +131,7 @@ def added(seq: int, name: str) -> LogEvent:
 
 
 def test_messages_are_aligned_with_their_former_entries() -> None:
-    """By the messages before and after them; where none is missing, none is inserted."""
+    """They are aligned by the messages before and after them; where none is missing, none is inserted."""
     whole = [Message(id=name, role="user", content=name) for name in "abcdef"]
     events = [added(1, "a"), added(4, "d"), added(9, "f")]
     assert gaps(events) == [2, 3, 5, 6, 7, 8]

@@ -40,7 +40,7 @@ async def write(bench, *payloads):
 
 
 async def test_a_chat_is_restored_as_it_was(tmp_path):
-    """Lesson 36; the last answer included (lesson 49)."""
+    """Lesson 36: all of it is restored, including the last answer (lesson 49)."""
     (tmp_path / "a.txt").write_text("A")
     adapter = ScriptedAdapter("s", [calls(("c", "read_file", '{"path": "a.txt"}')), says("done"), says("more")])
     bench = Bench(tmp_path, adapter)
@@ -63,7 +63,7 @@ async def test_a_chat_is_restored_as_it_was(tmp_path):
 
 
 async def test_a_chat_that_cannot_be_rendered_in_advance_still_opens(tmp_path, monkeypatch):
-    """It can be read and forked; the error appears when it is sent."""
+    """It can be read and forked; the error appears when a message is sent."""
     adapter = ScriptedAdapter("s", [says("hello")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()

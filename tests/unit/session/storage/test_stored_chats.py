@@ -85,7 +85,7 @@ async def test_a_deleted_chat_is_not_read_forever(tmp_path: Path) -> None:
 
 
 async def test_a_failed_deletion_releases_the_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lease taken for it would lock every other Neovim out of the chat."""
+    """The lease taken for the deletion would otherwise lock every other Neovim out of the chat."""
     folder = tmp_path / "data"
     store, other = open_store(folder), open_store(folder)
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]), store=store)

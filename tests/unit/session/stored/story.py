@@ -36,7 +36,7 @@ WINDOW = 6_000
 TURNS = 7
 EXPECTED = "expected.json"
 YOUNGER_TOOLS = ("code_search",)
-"""Tools that came after a story was stored: a schema more in a window this small is a turn less in view."""
+"""Tools added after a story was stored: in a window this small, one more schema means one turn less in view."""
 
 
 def model() -> ScriptedAdapter:

@@ -36,7 +36,7 @@ def trust(tmp_path: Path) -> Trust:
 
 
 async def test_nothing_is_trusted_before_the_user_decides(trust: Trust, repo: Path) -> None:
-    """Neither the folder nor its files."""
+    """Neither the folder nor its files are trusted."""
     assert not trust.is_trusted(repo)
     assert not trust.allows(repo, repo / "AGENTS.md", sha("Be brief."))
     assert not trust.allows_file(repo / "AGENTS.md", sha("Be brief."))
@@ -88,7 +88,7 @@ async def test_a_trusted_file_is_trusted_with_its_content_in_its_folder(trust: T
 
 
 async def test_a_folder_moved_to_a_trusted_path_is_not_trusted(trust: Trust, repo: Path) -> None:
-    """So is the trusted folder under its new name."""
+    """The trusted folder is not trusted under its new name either."""
     await trust.trust_folder(folder_of(repo))
     (repo.parent / "evil").mkdir()
     repo.rename(repo.parent / "moved")
@@ -165,7 +165,7 @@ async def test_a_damaged_file_trusts_nothing_and_is_kept_aside(content: bytes, r
 
 
 async def test_a_decision_that_cannot_be_stored_is_refused(repo: Path, tmp_path: Path) -> None:
-    """No decision counts that the next Neovim would not know."""
+    """A decision that the next Neovim would not know does not count."""
     (tmp_path / "data").write_text("a file")
     trust = Trust(tmp_path / "data" / "trust.json")
     with pytest.raises(InputError, match="Decision not saved: cannot write to"):
@@ -202,7 +202,7 @@ async def test_a_path_with_a_line_separator_is_one_line_of_neovims_file(
 
 @pytest.mark.parametrize("mark", [".hg", ".jj", ".svn", ".bzr", ".fslckout", "_FOSSIL_"])
 async def test_a_nested_repository_of_another_system_is_a_separate_folder(mark: str, trust: Trust, repo: Path) -> None:
-    """It is not trusted inside a trusted one."""
+    """It is not trusted even if the outer folder is."""
     child = repo / "vendor" / "child"
     (child / "src").mkdir(parents=True)
     (child / mark).write_text("") if mark in (".fslckout", "_FOSSIL_") else (child / mark).mkdir()
@@ -213,7 +213,7 @@ async def test_a_nested_repository_of_another_system_is_a_separate_folder(mark: 
 
 
 def test_disabled_trust_allows_everything(repo: Path) -> None:
-    """`trust.enabled = false`."""
+    """With `trust.enabled = false`, every folder and file is allowed."""
     assert Trust(enabled=False).allows(repo, repo / ".mcp.json", sha("x"), runs=True)
 
 
@@ -262,7 +262,7 @@ def test_covers_stops_at_repositories(repo: Path) -> None:
 
 
 async def test_the_trust_of_a_folder_does_not_cover_files_a_command_wrote(trust: Trust, repo: Path) -> None:
-    """Its content counts: the user's content is covered, and so is this one once the user trusts it."""
+    """The content decides: the user's own content is covered, and the command's content once the user trusts it."""
     rules = repo / "AGENTS.md"
     await trust.trust_folder(folder_of(repo))
     await trust.note_commands([FileHash(str(rules), sha("by a command"))])

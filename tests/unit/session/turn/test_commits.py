@@ -47,7 +47,7 @@ class Disk:
 
 @pytest.mark.parametrize("policy", ["codecompanion", "adaptive"])
 async def test_there_is_one_commit_between_a_message_and_its_request(tmp_path, monkeypatch, policy):
-    """Turn and message are one transaction; that a request was sent is written while it is being answered."""
+    """Turn and message are one transaction; the record of the sent request is written while it is being answered."""
     store = open_store(tmp_path / "store")
     wait = asyncio.Event()
     adapter = ScriptedAdapter("offline", [says("One."), [wait, *says("Two.")]])
@@ -73,7 +73,7 @@ async def test_there_is_one_commit_between_a_message_and_its_request(tmp_path, m
 
 
 async def test_an_agent_step_waits_for_its_reply_and_its_results(tmp_path, monkeypatch):
-    """Two commits: the calls before they run, and all results of a round before they are sent."""
+    """There are two commits: one for the calls before they run, one for all results of a round before they are sent."""
     for number in range(3):
         (tmp_path / f"{number}.txt").write_text("text\n")
     store = open_store(tmp_path / "store")

@@ -1,4 +1,4 @@
-"""Regenerate, continue, attach in between: the content of the next request (R-528, R-540, R-551; lessons 37, 39)."""
+"""The next request after regenerating, continuing or attaching something (R-528, R-540, R-551; lessons 37, 39)."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ async def test_after_our_own_compaction_the_attachments_are_shown_too(tmp_path):
 @pytest.mark.parametrize("wish", ["ask", "stop"])
 @pytest.mark.parametrize("way", ["pause", "again"])
 async def test_after_a_providers_compaction_the_chat_also_waits_if_configured(tmp_path, wish, way):
-    """R-528, R-536, lesson 12."""
+    """R-528, R-536, lesson 12: `on_compact` applies whichever way the provider compacts."""
     large = Usage(input_tokens=90_000, output_tokens=5)
     done = CompactionDone(BLOCK)
     if way == "pause":
@@ -250,7 +250,7 @@ async def test_switching_back_uses_the_former_calibration(tmp_path):
 
 
 async def test_after_a_manual_compaction_of_a_complete_reply_nothing_is_called_truncated(tmp_path):
-    """R-528 [decided]: a provider's compaction is not an answerable message; the prompt to continue is true."""
+    """R-528 [decided]: the prompt to continue says that a summary replaced the history, which is true."""
     adapter = native(says("one"), says("gone on"), compactions=[CompactionDone(BLOCK)])
     bench = Bench(tmp_path, adapter, settings={"on_compact": "submit"})
     session = await bench.open()

@@ -197,7 +197,7 @@ async def test_a_yes_counts_even_if_the_summariser_fails(tmp_path):
 
 
 async def test_clearing_that_is_not_paused_makes_room_silently(tmp_path):
-    """Only compaction was undone: if editing makes it fit it is sent, and no line calls it too large."""
+    """Only compaction was undone: if editing makes the message fit, it is sent, and no line calls it too large."""
     (tmp_path / "a.txt").write_text("word " * 3500)
     numbers = iter(range(1000))
 
@@ -289,7 +289,7 @@ async def test_in_a_tool_loop_a_no_ends_the_turn_and_compact_continues_it(tmp_pa
 
 
 async def test_a_message_typed_during_a_loop_is_asked_about_and_returned(tmp_path):
-    """It was queued: it waits before being logged, and the answered ones stay."""
+    """The queued message waits before it is logged; the answered messages stay."""
     gate = asyncio.Event()
     (tmp_path / "a.txt").write_text("data")
     adapter, bench, session = await nearly_full(tmp_path)
@@ -355,7 +355,7 @@ async def test_a_request_the_provider_refuses_as_too_long_is_asked_about(tmp_pat
 
 
 async def test_an_undo_that_makes_it_too_large_reports_that_sending_asks(tmp_path):
-    """One line, during the pause; it is about the request as sent, excluding text that editing still clears."""
+    """During the pause one line reports the size of the request as sent, excluding text that editing still clears."""
     bench = Bench(tmp_path, talker(), window=20_000, settings=SMALL)
     session = await paused(bench)
     await full(bench, session)

@@ -105,7 +105,7 @@ async def test_attachments_belong_to_the_cycle_their_message_opens(tmp_path):
 
 
 async def test_a_submit_while_busy_is_queued_and_sent_once(tmp_path):
-    """Lesson 16: at the next request boundary, inside the running turn."""
+    """Lesson 16: it is sent at the next request boundary, inside the running turn."""
     gate = asyncio.Event()
     adapter = ScriptedAdapter("s", [(gate, *calls(READ)), says("both"), says("never")])
     bench = Bench(tmp_path, adapter)
@@ -243,7 +243,7 @@ async def test_cancel_all_in_an_approval_stops_the_turn(tmp_path):
 
 
 async def test_a_call_that_waited_for_approval_when_the_host_ends_is_not_answered(tmp_path):
-    """The user cancelled nothing: user and model read one cause, the calls after it are interrupted."""
+    """The user cancelled nothing: user and model read the same cause, and the calls after it are interrupted."""
     command, read = ("c1", "run_command", json.dumps({"command": "true"})), ("c2", *READ[1:])
     bench = Bench(tmp_path, ScriptedAdapter("s", [calls(command, read)]), tools={"yolo": False})
     session = await bench.open()
@@ -396,7 +396,7 @@ async def test_a_turn_ends_after_its_last_allowed_request(tmp_path):
 
 
 async def test_a_repeated_call_ends_the_turn(tmp_path):
-    """R-336: four times within ten calls."""
+    """R-336: the limit is the same call four times within ten calls."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [calls((f"c{i}", *READ[1:])) for i in range(9)]))
     session = await bench.open()
     session.submit(submit("go"))
@@ -508,7 +508,7 @@ async def test_a_stop_waits_for_the_work_in_the_thread(tmp_path, monkeypatch):
 
 
 async def test_the_chat_is_compacted_before_it_hits_the_window(tmp_path):
-    """R-501, R-521, R-527, R-528, R-543: one request is sent, the pending one, after the summary."""
+    """R-501, R-521, R-527, R-528, R-543: only the pending request is sent, after the summary."""
     adapter = long_chat(says("THE SUMMARY"))
     bench = Bench(tmp_path, adapter, window=12_000, settings=SMALL)
     session = await bench.open()
@@ -529,7 +529,7 @@ async def test_the_chat_is_compacted_before_it_hits_the_window(tmp_path):
 
 
 async def test_the_meter_drops_at_once_after_a_compaction(tmp_path):
-    """Lessons 8, 45."""
+    """Lessons 8, 45: the meter shows an estimate, equal to the size that the compaction reported."""
     usage = Usage(input_tokens=10_000, output_tokens=4000)
 
     def reply(request):
@@ -634,7 +634,7 @@ async def test_a_compaction_with_nothing_to_do_reports_that_once_for_all_stages(
 
 
 async def test_useless_compactions_pause_after_three_tries(tmp_path):
-    """R-532, lesson 40: no endless loop, one sentence that explains it."""
+    """R-532, lesson 40: there is no endless loop, and one sentence explains the pause."""
     adapter = long_chat((NetworkFailed("s: down."),))
     bench = Bench(tmp_path, adapter, window=60_000, settings=SMALL)
     session = await bench.open()
@@ -649,7 +649,7 @@ async def test_useless_compactions_pause_after_three_tries(tmp_path):
 
 
 async def test_a_repeatedly_failing_summariser_is_asked_less_and_less(tmp_path):
-    """R-532, R-434: a policy that can summarise without a model asks it a few times, not each time."""
+    """R-532, R-434: a policy that can summarise without a model asks the summariser a few times, not each time."""
     bench = Bench(tmp_path, long_chat((NetworkFailed("s: down."),)), window=12_000, settings={"policy": "cowork"})
     session = await bench.open()
     await talk(bench, session, 40)
@@ -663,7 +663,7 @@ async def test_a_repeatedly_failing_summariser_is_asked_less_and_less(tmp_path):
 
 
 async def test_a_running_compaction_can_be_stopped(tmp_path):
-    """R-544, lesson 41: immediate, nothing changed, the chat usable."""
+    """R-544, lesson 41: it stops at once, nothing has changed, and the chat is usable."""
     never = asyncio.Event()
     bench = Bench(tmp_path, long_chat((never,)))
     session = await bench.open()
@@ -681,7 +681,7 @@ async def test_a_running_compaction_can_be_stopped(tmp_path):
 
 
 async def test_the_progress_of_a_local_server_is_shown(tmp_path):
-    """While it reads the prompt; then the streamed reply is shown."""
+    """The status shows how much of the prompt has been read, until the reply streams."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [(PromptRead(2048, 6100), *says("Hi"))]))
     session = await bench.open()
     await talk(bench, session, 1)
@@ -724,7 +724,7 @@ async def test_a_hanging_summariser_is_given_up(tmp_path):
 
 
 async def test_a_message_typed_during_a_compaction_is_sent_once(tmp_path):
-    """R-531, lesson 16."""
+    """R-531, lesson 16: it waits, and is sent after the summary."""
     gate = asyncio.Event()
     adapter = long_chat((gate, *says("SUMMARY")))
     bench = Bench(tmp_path, adapter)
@@ -752,7 +752,7 @@ async def test_an_unknown_summary_adapter_is_a_failure_not_a_lock(tmp_path):
 
 
 async def test_another_adapter_writes_the_summary(tmp_path):
-    """R-504: also for a manual compaction."""
+    """R-504: it also writes the summary of a manual compaction."""
     other = ScriptedAdapter("cheap", [says("CHEAP")])
     settings = {"context_management": {"compaction": {"adapter": "cheap"}}, "on_compact": "stop"}
     bench = Bench(tmp_path, long_chat(says("x")), other, settings=settings)
@@ -782,7 +782,7 @@ async def test_switching_to_a_smaller_model_decides_again_before_sending(tmp_pat
 
 
 async def test_an_unknown_window_is_assumed_and_reported_once(tmp_path):
-    """R-506, lessons 30, 43: never silently off; reported once a request gets to where it matters."""
+    """R-506, lessons 30, 43: compaction is never silently off; the guess is reported once it matters for a request."""
     bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("a")), window=0)
     session = await bench.open()
     session.submit(submit("m1", 1))
@@ -826,7 +826,7 @@ async def test_clear_empties_the_view_and_keeps_the_log(tmp_path):
 
 
 async def test_a_message_that_cannot_be_stored_returns_as_a_draft(tmp_path, monkeypatch):
-    """Lesson 36: not shown as sent unless it is durable."""
+    """Lesson 36: a message is not shown as sent unless it is durable."""
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("a")]))
     session = await bench.open()
 
@@ -846,7 +846,7 @@ async def test_a_message_that_cannot_be_stored_returns_as_a_draft(tmp_path, monk
 
 
 async def test_usage_makes_the_meter_exact_and_calibrates_it(tmp_path):
-    """R-505, lesson 7."""
+    """R-505, lesson 7: cached input tokens count, reasoning tokens do not."""
     usage = Usage(input_tokens=500, cache_read_tokens=2500, output_tokens=40, reasoning_tokens=10)
     bench = Bench(tmp_path, ScriptedAdapter("s", [says("hello", usage)]))
     session = await bench.open()

@@ -109,7 +109,7 @@ async def test_a_hanging_endpoint_ends_an_awaited_run(project: Project) -> None:
 
 
 async def test_a_stopped_run_continues_where_it_ended(project: Project) -> None:
-    """Stored vectors stay, whatever ended the run; the second reads only the files that need it."""
+    """Stored vectors stay, whatever ended the run; the second run reads only the files that need it."""
     first = HashedWords(good=8)
     run = await make_vectors(project.path, first, project.read)
     assert (run.vectors, run.missing, run.why) == (8, 4, "embeddings: the key was refused (401).")
@@ -142,7 +142,7 @@ async def test_a_text_refused_by_the_model_costs_only_itself(project: Project) -
 
 
 async def test_a_model_that_refuses_everything_is_asked_only_a_few_times(tmp_path: Path) -> None:
-    """Not once for each of a hundred thousand texts."""
+    """It is not asked once for each of a hundred thousand texts."""
     project = Project(tmp_path)
     project.put("a.py", *(f"poison {number}" for number in range(64)))
     run = await make_vectors(project.path, HashedWords(), project.read)

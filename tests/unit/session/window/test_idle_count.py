@@ -1,4 +1,4 @@
-"""The next request of an idle chat is counted where that is free, when its size decides something."""
+"""The next request of an idle chat is counted if counting is free and the size decides something."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_the_count_of_an_idle_chat_decides_at_the_next_message(
 
 @pytest.mark.parametrize("words", [2_000, 40_000])
 async def test_nothing_is_asked_where_it_decides_nothing(tmp_path: Path, words: int) -> None:
-    """Far from any limit."""
+    """Far from any limit, the server is not asked to count."""
     bench = on_this_machine(tmp_path, ScriptedAdapter("s", [], counts=[1]))
     session = await bench.open()
     await attach(session, words)
@@ -82,7 +82,7 @@ async def test_nothing_is_asked_where_it_decides_nothing(tmp_path: Path, words: 
 
 
 async def test_nothing_is_asked_when_the_count_is_known(tmp_path: Path) -> None:
-    """The reply has reported it."""
+    """The reply has already reported the count."""
     adapter = ScriptedAdapter("s", [says("ok", Usage(input_tokens=84_000, output_tokens=2))], counts=[84_002])
     bench = on_this_machine(tmp_path, adapter)
     session = await bench.open()
@@ -92,7 +92,7 @@ async def test_nothing_is_asked_when_the_count_is_known(tmp_path: Path) -> None:
 
 
 async def test_a_provider_does_not_see_what_the_user_has_not_sent(tmp_path: Path) -> None:
-    """It may still be detached; the message that sends it may be counted."""
+    """An attachment may still be detached; only the message that sends it may be counted."""
     adapter = ScriptedAdapter("s", [says("ok")], counts=[83_500])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -103,7 +103,7 @@ async def test_a_provider_does_not_see_what_the_user_has_not_sent(tmp_path: Path
 
 
 async def test_a_provider_counts_what_it_has_seen(tmp_path: Path) -> None:
-    """It reported no usage; a reply at the end would be continued, so a message stands for the one to come."""
+    """The provider reported no usage; a reply at the end would be continued, so a placeholder message follows it."""
     adapter = ScriptedAdapter("s", [says("ok"), says("fine")], counts=[Overloaded("s: overloaded"), 83_500])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
@@ -146,7 +146,7 @@ class Hanging(ScriptedAdapter):
 
 
 async def test_a_message_does_not_wait_for_the_count(tmp_path: Path) -> None:
-    """It is cancelled, as when the chat is closed."""
+    """The count is cancelled, as when the chat is closed."""
     adapter = Hanging("s", [says("ok")], counts=[1])
     bench = on_this_machine(tmp_path, adapter)
     session = await bench.open()
@@ -162,7 +162,7 @@ async def test_a_message_does_not_wait_for_the_count(tmp_path: Path) -> None:
 
 
 async def test_a_count_of_a_chat_that_changes_meanwhile_is_given_up(tmp_path: Path) -> None:
-    """Another file was attached: both are counted."""
+    """A file attached during the count restarts it, so that both files are counted."""
     adapter = Hanging("s", [], counts=[83_500])
     bench = on_this_machine(tmp_path, adapter)
     session = await bench.open()

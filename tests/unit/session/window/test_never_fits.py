@@ -104,7 +104,7 @@ async def test_a_file_that_fits_beside_a_summary_is_sent(tmp_path):
 
 
 async def test_a_refused_request_that_can_never_fit_causes_no_compaction(tmp_path):
-    """R-535: the provider reports a window that the file alone exceeds; neither then nor when asked again."""
+    """R-535: the reported window is smaller than the file alone; nothing is compacted, now or when asked again."""
     bench, session = await a_chat(tmp_path, "codecompanion", 64_000, 3, system_prompt="Help.", says_tokens=200)
     changed = await changes(session)
     await session.attach(big_file(20_000))

@@ -95,7 +95,7 @@ async def test_the_chat_names_the_running_model_unless_one_is_configured(tmp_pat
 
 
 async def test_a_window_from_a_refusal_is_valid_until_the_server_reports_another(tmp_path: Path) -> None:
-    """No suggested setting: it would be wrong after the next start of the server."""
+    """No setting is suggested, because it would be wrong after the next start of the server."""
     adapter = ScriptedAdapter("s", [[ContextOverflow("s: too long", 9000, 6000)], says("ok"), says("ok")])
     bench = local(tmp_path, adapter)
     adapter.told = ServerFacts(window=8192, tools=False)
@@ -109,9 +109,9 @@ async def test_a_window_from_a_refusal_is_valid_until_the_server_reports_another
 
 
 class Dropping:
-    """A server that drops the tools of a request before it counts it; `share` is what its tokenizer makes of text.
+    """A server that drops a request's tools before it counts it. `share`: its tokens per token of text that we count.
 
-    `of_tools` is what it makes of the tools, which are not dropped then.
+    `of_tools`: the same for the tools, which are then not dropped.
     """
 
     def __init__(self, share: float = 1.0, of_tools: float = 0.0) -> None:
@@ -188,7 +188,7 @@ async def test_a_server_that_counts_only_uncached_tokens_keeps_its_tools(tmp_pat
 
 
 async def test_a_call_in_one_chat_shows_for_all_that_the_model_sees_tools(tmp_path: Path) -> None:
-    """Also if they were no longer sent; afterwards no report is a reason to drop them."""
+    """This applies even if tools were no longer sent; afterwards no report is a reason to drop them."""
     server = Dropping()
     adapter = ScriptedAdapter("s", server)
     bench = local(tmp_path, adapter)
@@ -211,7 +211,7 @@ async def test_a_call_in_one_chat_shows_for_all_that_the_model_sees_tools(tmp_pa
 async def test_a_server_with_tools_in_its_template_or_without_a_model_is_only_doubted(
     tmp_path: Path, runs_itself: bool | None
 ) -> None:
-    """The template is known, or a local entry is a gateway with its own way of counting: its counts are wrong."""
+    """The template is known, or a local entry is a gateway that counts in its own way: only its counts are wrong."""
     server = Dropping()
     adapter = ScriptedAdapter("s", server)
     bench = local(tmp_path, adapter)

@@ -146,8 +146,7 @@ async def test_a_failing_summariser_and_a_server_that_enforces_nothing(tmp_path,
 async def ask_claude(tmp_path, *counts, estimated: int = 7_200):
     """Send a first message to a Claude that returns this count, or cannot count; return the bench.
 
-    7,200 tokens by the estimate alone fit what the window leaves beside a reply, as Claude counts them (1.22) they do
-    not.
+    By the estimate alone, 7,200 tokens fit beside a reply; as Claude counts them (1.22), they do not.
     """
     adapter = ScriptedAdapter("s", lambda request: says("ok"), counts=counts)
     adapter.default_model = "claude-sonnet-4-5"
@@ -232,7 +231,7 @@ async def test_near_the_limit_a_message_is_sent_or_returns(tmp_path, policy):
 
 
 async def test_a_message_too_large_with_its_attachments_returns_and_nothing_is_sent(tmp_path):
-    """The file joins the chat with the message: either could be sent alone. Without the message nothing is asked."""
+    """The file joins the chat with the message, though either alone could be sent; otherwise nothing is sent."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
     bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False})
     session = await bench.open()

@@ -20,7 +20,7 @@ ROOT = Path("/project")
 
 
 def indexed(path: str, *texts: str, mtime_ns: int = 1) -> IndexedFile:
-    """Return a file of which each text is a chunk of one line, with a symbol of its first word, which uses the last."""
+    """Return a file in which each text is a one-line chunk whose first word is its symbol, which uses the last word."""
     chunks = [CodeChunk(path, row, row, text, text.split()[0], "function") for row, text in enumerate(texts, 1)]
     definitions = tuple(Definition(one.symbol, "function", one.start, one.end, one.start) for one in chunks)
     references = tuple(Reference(one.text.split()[-1], one.start) for one in chunks)

@@ -24,7 +24,7 @@ MODEL = "model-a"
 
 
 def indexed(path: str, *texts: str) -> IndexedFile:
-    """Return a file of which each text is a chunk of one line."""
+    """Return a file in which each text is a one-line chunk."""
     chunks = [CodeChunk(path, row, row, text) for row, text in enumerate(texts, 1)]
     return IndexedFile(path, 1, sum(map(len, texts)), b"x" * 32, len(texts), ParsedFile(), chunks)
 
@@ -80,7 +80,7 @@ def test_identical_texts_share_one_vector_and_all_places_are_found(index: IndexW
 
 
 def test_vectors_outlive_their_chunks_and_are_reused(index: IndexWriter, path: Path) -> None:
-    """Switching branches and back costs nothing; removed chunks are not found in between."""
+    """Switching to another branch and back costs nothing; meanwhile, removed chunks are not found."""
     pytest.importorskip("numpy")
     writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
     writer.put(MODEL, vectors_of(one=[1, 0], two=[1, 0.2], three=[0, 1]))
@@ -140,7 +140,7 @@ def test_the_nearest_of_many_equal_those_of_an_exact_comparison(index: IndexWrit
 
 
 def test_without_numpy_named_chunks_are_compared(index: IndexWriter, path: Path) -> None:
-    """R-239: plain Python over what the words found; the same figures as with numpy."""
+    """R-239: plain Python compares only the chunks that the words found, with the same figures as numpy."""
     writer, reader = closed_at_end(VectorWriter(path)), VectorReader(closed_at_end(IndexReader(path)), MODEL)
     writer.put(MODEL, vectors_of(one=[3, 4], two=[0, 1], three=[1, 0, 0]))
     with closed_at_end(IndexReader(path)).reading() as connection:
@@ -193,7 +193,7 @@ def test_a_stored_vector_is_float32_in_little_endian() -> None:
 
 
 def test_a_replaced_index_keeps_its_vectors(index: IndexWriter, path: Path) -> None:
-    """They may have cost money: for a damaged file, or one of another format."""
+    """Vectors may have cost money: they survive the replacement of a damaged file, or of one in another format."""
     writer = closed_at_end(VectorWriter(path))
     writer.put(MODEL, vectors_of(one=[1, 0], two=[0, 1]))
     writer.close()

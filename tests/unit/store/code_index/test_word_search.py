@@ -137,7 +137,7 @@ def test_missing_word_pairs_are_not_searched(reader: IndexReader, queries: list[
 def test_pairs_of_very_common_words_are_limited(
     reader: IndexReader, queries: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pair of the rarest words comes first, and one is always searched."""
+    """The pair of the rarest words comes first, and at least one pair is always searched."""
     monkeypatch.setattr(word_search, "PAIR_POSTINGS", 500)
     ask(reader, "alpha", "bravo", "hotel", pairs=("alpha bravo", "bravo hotel"))
     assert queries == ['"hotel" OR "bravo hotel"']

@@ -29,7 +29,7 @@ def overwrite(path: Path, offset: int, content: bytes) -> None:
 
 
 def page_of_events(path: Path) -> int:
-    """Return the offset of a leaf page in the middle of the table of events."""
+    """Return the offset of a leaf page in the middle of the events table."""
     with sqlite3.connect(path) as connection:
         pages = connection.execute(
             "SELECT pageno FROM dbstat WHERE name = 'events' AND pagetype = 'leaf' ORDER BY pageno"
@@ -39,7 +39,7 @@ def page_of_events(path: Path) -> int:
 
 
 def root_of_events(path: Path) -> int:
-    """Return the number of the page above all others of the table of events."""
+    """Return the number of the root page of the events table."""
     with sqlite3.connect(path) as connection:
         (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events'").fetchone()
     connection.close()
@@ -75,7 +75,7 @@ def test_a_lost_header_loses_nothing_and_the_damaged_file_is_kept(desk: Desk) ->
 
 @pytest.mark.parametrize("junk", [b"\0" * PAGE, b"\xff" * PAGE, NOISE], ids=["zeros", "ones", "noise"])
 def test_a_damaged_page_in_the_middle_loses_only_its_entries(desk: Desk, junk: bytes) -> None:
-    """Found while reading: the rest is shown and the user notified; the next start repairs the file."""
+    """The damage is found while reading: the rest is shown and the user notified; the next start repairs the file."""
     expected = fill(desk)
     overwrite(desk.path, page_of_events(desk.path), junk)
     store = desk.open()
@@ -106,7 +106,7 @@ def test_a_damaged_page_in_the_middle_loses_only_its_entries(desk: Desk, junk: b
 
 
 def test_a_lost_page_above_all_others_hides_nothing(desk: Desk) -> None:
-    """The root of the table of events: every row below it is found on its own page."""
+    """If the root page of the events table is lost, every row below it is found on its own page."""
     expected = fill(desk)
     overwrite(desk.path, (root_of_events(desk.path) - 1) * PAGE, b"\0" * PAGE)
     store = desk.open()
@@ -116,7 +116,7 @@ def test_a_lost_page_above_all_others_hides_nothing(desk: Desk) -> None:
 
 
 def test_only_reading_page_by_page_recovers_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Why `carve` is there: SQLite's own scan, which `repair` does first, gives nothing below a lost root."""
+    """`carve` is needed because SQLite's own scan, which `repair` does first, finds nothing below a lost root."""
     expected = fill(desk, chats=2, messages=18)
     overwrite(desk.path, (root_of_events(desk.path) - 1) * PAGE, b"\0" * PAGE)
     monkeypatch.setattr(salvage, "carve_events", lambda path: iter(()))
@@ -158,7 +158,7 @@ def test_any_single_damaged_page_leaves_a_working_store_after_two_starts(desk: D
 
 
 def test_a_truncated_file_yields_its_remaining_events(desk: Desk) -> None:
-    """A copy that was cut off: the events in its first part are saved."""
+    """The events in the first part of a truncated copy are saved."""
     expected = fill(desk)
     size = desk.path.stat().st_size
     with desk.path.open("r+b") as file:
@@ -184,7 +184,7 @@ def test_a_file_that_is_not_a_database_is_kept_and_a_new_one_created(desk: Desk)
 
 @pytest.mark.parametrize("tried_first", [True, False])
 def test_events_only_in_the_write_ahead_log_are_saved_too(desk: Desk, start: Start, tried_first: bool) -> None:
-    """Killed before a checkpoint, then the header lost: the WAL is read, and its content kept with the damaged file."""
+    """If the host is killed before a checkpoint and the header lost, the WAL is read and kept with the damaged file."""
     expected = fill(desk, chats=1)
     process = start("""
         store = open_store(folder)
@@ -253,7 +253,7 @@ def test_a_damaged_file_in_use_by_another_neovim_is_left_in_place(desk: Desk, st
 
 
 def test_an_interrupted_swap_of_the_repaired_file_is_completed(desk: Desk) -> None:
-    """Killed between the renames of a repair: the rebuilt file takes its place, the damaged one is kept."""
+    """After a kill between the renames of a repair, the rebuilt file takes its place and the damaged one is kept."""
     expected = fill(desk, chats=1)
     shutil.copyfile(desk.path, desk.folder / "sessions.rebuilt")
     desk.path.unlink()
@@ -289,7 +289,7 @@ def test_the_notice_of_a_loss_fits_it_too(state: State, chats: int) -> None:
 
 
 def test_checkhealth_reports_the_damage_and_the_kept_file(desk: Desk) -> None:
-    """Also after the next start, until the file is deleted; and losses while the store was open."""
+    """It does so until the file is deleted, even after a restart; losses in an open store are reported, too."""
     fill(desk)
     overwrite(desk.path, 0, b"garbage!" * (PAGE // 8))
     desk.open().close()

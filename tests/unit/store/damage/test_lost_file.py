@@ -41,7 +41,7 @@ def told() -> list[StoreError]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file in place of the lost one is used at the first check, and a failure retried with the next write."""
+    """Let a file in place of the lost one be used at the first check, and a failure be retried with the next write."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 0.0)
     monkeypatch.setattr("codecompanion.store.writer_thread.SETTLE_S", 0.0)
     monkeypatch.setattr("codecompanion.store.writer_thread.RETRY_S", 0.0)
@@ -119,7 +119,7 @@ def test_a_file_in_its_place_is_used_and_reported(tmp_path: Path, store: Store, 
 def test_while_no_new_file_can_be_created_the_old_one_stays_in_use(
     tmp_path: Path, store: Store, told: list[StoreError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reported once. A full disk must not turn a deleted file into an empty one."""
+    """This is reported once. A full disk must not turn a deleted file into an empty one."""
     store.append("c", [said("one")]).result()
     for file in tmp_path.glob("sessions.db*"):
         file.unlink()
@@ -231,7 +231,7 @@ def test_an_older_file_in_its_place_is_migrated(tmp_path: Path, store: Store) ->
 def test_a_file_being_copied_is_awaited(
     tmp_path: Path, store: Store, told: list[StoreError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`cp backup.db sessions.db`, seen half way: not a byte of it is changed."""
+    """During `cp backup.db sessions.db`, not a byte of the half-written copy is changed."""
     monkeypatch.setattr(
         "codecompanion.store.damage.lost_file.SETTLE_S", 2.0
     )  # a slow machine may pause between two pieces, too
@@ -258,7 +258,7 @@ def test_a_file_being_copied_is_awaited(
 def test_messages_during_a_copy_are_in_it_after_the_end(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neovim exits before the new file was checked a second time."""
+    """They are stored even if Neovim exits before the new file was checked a second time."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 0.1)
     monkeypatch.setattr("codecompanion.store.writer_thread.SETTLE_S", 0.15)
     events = store.append("c", [said("one")]).result()
@@ -277,7 +277,7 @@ def test_messages_during_a_copy_are_in_it_after_the_end(
 def test_a_file_that_appears_during_a_renewal_is_not_overwritten(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """The user puts the backup there while a large file is copied and checked."""
+    """The user may put a backup there while a large file is copied and checked."""
     backup = another(tmp_path / "other", "precious")
     store.append("c", [said("one")]).result()
     make = lost_file.FileWatch._make
@@ -339,7 +339,7 @@ def test_a_deleted_owner_lock_is_locked_again(tmp_path: Path) -> None:
 def test_after_any_failure_of_a_renewal_the_writer_continues(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """A chat that waits for an answer of the store must get one."""
+    """A chat that waits for an answer from the store must get one."""
 
     def fail(*_: object) -> list[LiveChat]:
         raise ValueError("a bug")
@@ -369,7 +369,7 @@ def test_a_write_that_fails_is_an_error_for_its_caller(store: Store, monkeypatch
 def test_changes_during_a_settling_copy_are_carried_over(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Drafts, grants, learned values, and a chat that was closed in the meantime; revoked grants stay revoked."""
+    """Drafts, grants, learned values and a chat closed in the meantime are kept; revoked grants stay revoked."""
     monkeypatch.setattr("codecompanion.store.damage.lost_file.SETTLE_S", 60.0)
     monkeypatch.setattr("codecompanion.store.writer_thread.SETTLE_S", 0.0)
     other = open_store(tmp_path / "other")

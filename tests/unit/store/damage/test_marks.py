@@ -52,7 +52,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
-    """A file with another history, complete."""
+    """Return a complete database file with another history."""
     other = open_store(tmp_path / "other")
     for number in range(30):
         other.append("theirs", [said(f"from the backup {number} " * 100)])
@@ -165,7 +165,7 @@ def test_a_copy_in_progress_is_awaited(desk: Desk, backup: Path, monkeypatch: py
 def test_a_copied_file_is_not_written_to_at_the_end_after_a_failure(
     desk: Desk, backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk: SQLite folds its log into whatever file has its inode when it is closed."""
+    """After a full disk the file is left alone when the store is closed, although SQLite would fold its log into it."""
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -233,7 +233,7 @@ def test_a_file_during_a_checkpoint_has_its_mark(desk: Desk) -> None:
 
 
 def test_a_change_through_sqlite_itself_is_not_another_file(desk: Desk) -> None:
-    """A restore with the `sqlite3` program, or a changed mark of the file."""
+    """Neither a restore with the `sqlite3` program nor a changed mark of the file counts as another file."""
     store, losses = watched(desk)
     other = sqlite3.connect(desk.path, isolation_level=None)
     other.execute("PRAGMA application_id = 77")
@@ -248,7 +248,7 @@ def test_a_change_through_sqlite_itself_is_not_another_file(desk: Desk) -> None:
 def test_a_moved_file_does_not_get_the_log_of_a_hanging_host(
     desk: Desk, backup: Path, host: subprocess.Popen[str]
 ) -> None:
-    """`mv backup.db sessions.db`, then a new Neovim before the running one has noticed anything."""
+    """This covers `mv backup.db sessions.db` and a new Neovim before the running one has noticed anything."""
     host.send_signal(signal.SIGSTOP)
     backup.replace(desk.path)
     store = desk.open()
@@ -269,7 +269,7 @@ def test_a_moved_file_does_not_get_the_log_of_a_hanging_host(
 
 
 def test_a_deleted_file_leaves_no_log_to_the_next_one(desk: Desk, host: subprocess.Popen[str]) -> None:
-    """`rm sessions.db` with its log still there, open in another Neovim; the new one has stored a message."""
+    """After `rm sessions.db`, another Neovim still has its log open while the new one stores a message; both stay."""
     host.send_signal(signal.SIGSTOP)
     desk.path.unlink()
     store = desk.open()
@@ -284,7 +284,7 @@ def test_a_deleted_file_leaves_no_log_to_the_next_one(desk: Desk, host: subproce
 
 
 def test_a_new_file_without_a_chat_is_replaced_by_the_deleted_one(desk: Desk, host: subprocess.Popen[str]) -> None:
-    """`rm sessions.db*` and a new Neovim: the running one still has everything, including closed chats."""
+    """After `rm sessions.db*` and a new Neovim, the running one still has everything, including closed chats."""
     host.send_signal(signal.SIGSTOP)
     for file in desk.folder.glob("sessions.db*"):
         file.unlink()
@@ -309,7 +309,7 @@ def test_a_new_file_without_a_chat_is_replaced_by_the_deleted_one(desk: Desk, ho
 def test_the_log_of_a_killed_host_is_not_added_to_another_file(
     desk: Desk, backup: Path, host: subprocess.Popen[str], how: str
 ) -> None:
-    """The Neovim was killed, a backup restored, Neovim started: the backup counts."""
+    """If a Neovim was killed, a backup restored, and Neovim started again, the backup counts."""
     host.kill()
     host.wait()
     log = (desk.folder / "sessions.db-wal").read_bytes()
@@ -322,7 +322,7 @@ def test_the_log_of_a_killed_host_is_not_added_to_another_file(
 
 
 def test_the_log_of_a_killed_host_counts_for_its_own_file(desk: Desk, host: subprocess.Popen[str]) -> None:
-    """Also after the folder was copied to another place, log and all."""
+    """It counts even after the folder was copied elsewhere, log and all."""
     host.kill()
     host.wait()
     elsewhere = desk.folder.with_name("elsewhere")
@@ -361,7 +361,7 @@ def test_an_unreadable_list_is_ignored(desk: Desk, content: bytes) -> None:
 
 
 def test_an_unwritable_list_does_not_cause_other_failures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log is folded in another time; at the end SQLite does it."""
+    """The log is folded in another time, or by SQLite when the store is closed."""
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")

@@ -1,4 +1,4 @@
-"""Checkpoint files: R-463, R-469, R-478; killed, full disk, read-only, shared, limited."""
+"""Checkpoint files (R-463, R-469, R-478): kills, full and read-only disks, sharing, and limits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def words(stored) -> list[str]:
 
 
 def test_files_are_where_the_source_has_them(tmp_path):
-    """R-478: spans/<chat>.jsonl and checkpoints/<chat>.json, private, without leftovers."""
+    """R-478: they are spans/<chat>.jsonl and checkpoints/<chat>.json, private and without leftovers."""
     files = CheckpointFiles(tmp_path)
     files.save_checkpoint("c", checkpoint(1), keep=True)
     files.save_snapshot("c", payloads.write(Snapshot(title="s")))
@@ -92,7 +92,7 @@ def test_a_chosen_checkpoint_is_tried_first(tmp_path):
 
 
 def test_the_picker_shows_kind_time_and_messages(tmp_path):
-    """Newest first, each once, even with two names."""
+    """The newest comes first, and each is listed once, even if it has two names."""
     files = CheckpointFiles(tmp_path)
     files.save_checkpoint("c", checkpoint(1, "pre_compaction"), keep=True)
     files.save_checkpoint("c", checkpoint(2), keep=True)
@@ -108,7 +108,7 @@ def test_the_picker_shows_kind_time_and_messages(tmp_path):
 
 
 def test_a_chat_keeps_ten_and_the_newest_before_a_compaction(tmp_path):
-    """The rule of growth: 10 of a chat, but always the newest one before a compaction."""
+    """The growth rule keeps 10 checkpoints of a chat, and always the newest one before a compaction."""
     files = CheckpointFiles(tmp_path)
     files.save_checkpoint("c", checkpoint(0, "pre_compaction"), keep=True)
     for number in range(1, 16):
@@ -118,7 +118,7 @@ def test_a_chat_keeps_ten_and_the_newest_before_a_compaction(tmp_path):
 
 
 def test_large_checkpoints_of_a_chat_are_dropped_by_size(tmp_path, monkeypatch):
-    """The growth rule: at most that many bytes, but never dropping the newest."""
+    """The growth rule allows at most that many bytes, but never drops the newest checkpoint."""
     monkeypatch.setattr(module, "KEPT_BYTES", 5_000)
     files = CheckpointFiles(tmp_path)
     for number in range(6):
@@ -127,7 +127,7 @@ def test_large_checkpoints_of_a_chat_are_dropped_by_size(tmp_path, monkeypatch):
 
 
 def test_the_least_recently_written_chat_is_dropped_first(tmp_path, monkeypatch):
-    """The rule of growth: all chats together."""
+    """The growth rule also limits all chats together."""
     files = CheckpointFiles(tmp_path)
     for number, chat in enumerate("abc"):
         files.save_checkpoint(chat, checkpoint(number, chat=chat, size=3_000), keep=True)
@@ -158,7 +158,7 @@ def test_text_is_stored_once_and_halved_if_there_is_too_much(tmp_path, monkeypat
 
 
 def test_a_line_truncated_by_a_kill_harms_no_other(tmp_path):
-    """R-478: it is skipped, and the next append starts its own line."""
+    """R-478: the line is skipped, and the next append starts its own line."""
     files = CheckpointFiles(tmp_path)
     files.append_spans("c", [{"objectId": "1"}])
     path = tmp_path / "transcripts/spans/c.jsonl"
@@ -301,7 +301,7 @@ def test_a_truncated_conversation_is_reported_and_skipped(tmp_path):
 
 
 def test_the_remains_of_a_failed_append_are_overwritten(tmp_path):
-    """R-478: it was never named."""
+    """R-478: no checkpoint names them."""
     files = CheckpointFiles(tmp_path)
     place = files.append_conversation("c", files.begin_conversation("c"), said("words 1"))
     files.append_conversation("c", place, said("lost, and longer than what comes", at=1))
@@ -369,7 +369,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, call):
 
 
 def test_without_links_both_names_are_written(tmp_path, monkeypatch):
-    """Some file systems have none."""
+    """Some file systems have no hard links."""
     monkeypatch.setattr(os, "link", lambda *names: (_ for _ in ()).throw(OSError(errno.EPERM, "no links")))
     files = CheckpointFiles(tmp_path)
     files.save_checkpoint("c", checkpoint(1), keep=True)
@@ -388,7 +388,7 @@ def test_an_unwritable_folder_is_reported(tmp_path):
 
 
 def test_a_file_in_place_of_the_folder_is_reported(tmp_path):
-    """R-472: also for root."""
+    """R-472: it is reported for root, too."""
     (tmp_path / "state").write_text("not a folder")
     with pytest.raises(StoreUnavailable, match="cannot use"):
         CheckpointFiles(tmp_path / "state").save_snapshot("c", {})

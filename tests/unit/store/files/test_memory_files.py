@@ -44,7 +44,7 @@ def files(tmp_path):
 
 
 def test_a_summary_becomes_a_file_shown_by_the_memory_tool(files, tmp_path):
-    """R-447: kept for other sessions, private to the user, with title and origin."""
+    """R-447: it is kept for other sessions, private to the user, with title and origin."""
     path = files.save("summary", "Fix the parser", "We fixed it.", "chat-1", NOW, MARK)
     assert path.parent == tmp_path / "memories/projects" / MARK / "summaries"
     assert path.name.startswith("2026-11-21-140500-summary-")
@@ -55,7 +55,7 @@ def test_a_summary_becomes_a_file_shown_by_the_memory_tool(files, tmp_path):
 
 
 def test_a_long_one_is_truncated(files):
-    """R-449: at most 10,000 characters."""
+    """R-449: at most 10,000 characters are kept."""
     text = files.save("summary", "t", "x" * 30_000, "c", NOW, MARK).read_text()
     assert text.count("x") == 10_000
 
@@ -73,7 +73,7 @@ def test_a_memory_gives_no_orders(files):
     "text", ["my password is x", "mail bob@example.org", "card 4111 1111 1111 1111", "key [hidden]", "-----BEGIN RSA"]
 )
 def test_sensitive_text_is_unreachable(files, tmp_path, text):
-    """R-449: marked private, and outside the folder read by tools."""
+    """R-449: it is marked private, and stored outside the folder that tools read."""
     path = files.save("summary", "t", text, "c", NOW, MARK)
     assert path.parent == tmp_path / "state/private-memories" / MARK
     assert not (tmp_path / "memories").exists()
@@ -90,12 +90,12 @@ def test_ordinary_summaries_are_not_private():
     ["<no-memory>", "please do not remember this", "#nomemory", "no_memory: true", "Don't save this conversation"],
 )
 def test_a_directive_keeps_it_out(text):
-    """R-449: also in the user's words after the summary."""
+    """R-449: it also counts in the user's words after the summary."""
     assert why_refused(["a summary", f"well, {text}"], ()) == "the chat says not to remember it"
 
 
 def test_exclusions_keep_it_out():
-    """R-449: patterns of the user, case ignored."""
+    """R-449: the user's patterns are matched without regard to case."""
     patterns = compile_exclusions(["acme-\\d+"], "memory.exclude")
     assert "acme" in why_refused(["about ACME-42"], patterns)
     assert why_refused(["about memory and remembering things"], patterns) == ""
@@ -126,7 +126,7 @@ def test_bullets_follow_their_heading():
 
 
 def test_a_workspace_with_a_kit_has_its_own_log(files, tmp_path):
-    """R-448: `.cowork/memory/YYYY-MM-DD.md`, only if the folder exists already."""
+    """R-448: the log is `.cowork/memory/YYYY-MM-DD.md`, but only if the folder already exists."""
     (tmp_path / "project/.cowork").mkdir(parents=True)
     path = files.append_to_daily_log(tmp_path / "project", SECTIONS, NOW)
     assert path == tmp_path / "project/.cowork/memory/2026-11-21.md"
@@ -135,7 +135,7 @@ def test_a_workspace_with_a_kit_has_its_own_log(files, tmp_path):
 
 
 def test_without_a_kit_nothing_is_created_in_the_workspace(files, tmp_path):
-    """R-448: then the state folder, one log per project."""
+    """R-448: the state folder then has one log per project."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     paths = [files.append_to_daily_log(tmp_path / name, SECTIONS, NOW) for name in ("one", "two")]
@@ -145,7 +145,7 @@ def test_without_a_kit_nothing_is_created_in_the_workspace(files, tmp_path):
 
 
 def test_an_empty_result_is_not_written(files, tmp_path):
-    """R-448: nothing parsed, no write."""
+    """R-448: if nothing was parsed, nothing is written."""
     assert files.append_to_daily_log(tmp_path, (("Decisions", ()),), NOW) is None
     assert not (tmp_path / "state").exists()
 
@@ -162,7 +162,7 @@ for number in range(15):
 
 
 def test_two_neovims_lose_no_line_of_the_day(tmp_path):
-    """Two hosts add to the same log at once."""
+    """All lines are kept when two hosts add to the same log at once."""
     environment = {**os.environ, "PYTHONPATH": str(PYTHON_DIR)}
     running = [
         subprocess.Popen([sys.executable, "-c", APPEND, str(tmp_path), name, str(NOW)], env=environment)

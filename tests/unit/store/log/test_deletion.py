@@ -1,4 +1,4 @@
-"""Deleting a chat removes all of it, and nothing of the others."""
+"""Deleting a chat removes all of its data and leaves other chats untouched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.store.conftest import CREATED, Desk, Start, said
 
 
 def age(desk: Desk) -> None:
-    """Let every blob be as old as the clock of the desk wants."""
+    """Make every blob older than the desk's clock requires."""
     for path in (desk.folder / "blobs").iterdir():
         os.utime(path, (0, 0))
 
@@ -37,7 +37,7 @@ def picture(sha256: str) -> MessageAdded:
 
 
 def test_a_deleted_chat_is_gone_and_the_others_are_complete(desk: Desk) -> None:
-    """Events, totals, draft, search index; the index itself stays valid, and a reused row number finds its text."""
+    """Its events, totals, draft and search entries are gone; the index stays valid, and a reused row finds its text."""
     store = desk.open()
     kept = store.append("kept", [CREATED, said("a needle of mine")]).result()
     store.append("gone", [CREATED, said("a needle of theirs"), said("more words")]).result()
@@ -87,7 +87,7 @@ def test_branches_share_an_index_entry_until_the_last_of_them_is_deleted(desk: D
 
 
 def test_contents_are_deleted_with_the_last_chat_that_uses_them(desk: Desk) -> None:
-    """A picture shared by two chats outlives the first; a whole result that only one chat has goes with it."""
+    """A picture shared by two chats outlives the first; a whole result that only one chat has is deleted with it."""
     store = desk.open()
     shared, own = store.put_blob(b"shared picture"), store.put_blob(b"own result")
     result = MessageAdded(message=Message(id="t", role="tool", tool_call_id="c", content="head", blob=own))
@@ -104,7 +104,7 @@ def test_contents_are_deleted_with_the_last_chat_that_uses_them(desk: Desk) -> N
 
 
 def test_recently_stored_content_waits_for_the_next_deletion(desk: Desk) -> None:
-    """Another Neovim stores a picture first and logs it afterwards: in between nothing names it."""
+    """Another Neovim stores a picture before it logs it; until then, no event refers to it."""
     store = desk.open()
     desk.now = 1_800_000_000.0
     fresh = store.put_blob(b"about to be logged")
@@ -147,7 +147,7 @@ def test_a_writer_does_not_wait_for_the_check_of_all_contents(desk: Desk, monkey
 
 
 def test_a_chat_of_another_host_is_refused(desk: Desk, start: Start) -> None:
-    """A lease is honoured: nothing is deleted, and the sentence says who has it."""
+    """A lease is honoured: nothing is deleted, and the error names the owner."""
     store = desk.open()
     store.append("a", [CREATED, said("x")]).result()
     other = start("store = open_store(folder)\nstore.acquire('a').result()\ntell('held')\nsys.stdin.read()")
@@ -167,7 +167,7 @@ def test_the_costs_of_a_deleted_chat_still_count_for_the_total_budget(store: Sto
 
 
 def test_a_row_of_the_picker_has_the_displayed_fields(store: Store) -> None:
-    """First and last question on one line, bounded; from the totals, so that no log is read."""
+    """The first and last question are on one line of limited length; they come from the totals, so no log is read."""
     turn: list[EventPayload] = [CREATED, said("First\n question", number=1), said("answer", "assistant", 2)]
     last = MessageAdded(message=Message(id="q", role="user", content=(TextPart("the last " + "x" * 500),)))
     store.append("a", [*turn, TitleSet(title="First question"), last, picture("0" * 64)]).result()
@@ -203,7 +203,7 @@ def test_a_branch_did_not_pay_for_its_copied_part(desk: Desk) -> None:
 
 
 def test_an_older_file_gets_its_previews_and_uses(desk: Desk) -> None:
-    """Version 3 → 4: read from the logs once, whatever is damaged in them."""
+    """Version 3 → 4: they are read from the logs once, whatever is damaged there."""
     blob = hashlib.sha256(b"x").hexdigest()
     store = desk.open()
     store.append("a", [CREATED, said("one"), picture(blob), said("two")]).result()

@@ -23,7 +23,7 @@ from tests.leftovers import closed_at_end
     ],
 )
 def test_storing_a_message_removes_its_draft_in_the_same_transaction(draft, left):
-    """A queued one was kept before newly typed text, which stays."""
+    """A queued message at the start of the draft is removed; newly typed text after it stays."""
     store = closed_at_end(open_memory_store())
     store.save_draft("c", draft).result()
     store.append("c", [MessageAdded(message=Message(id="m", role="user", content="hello"))]).result()

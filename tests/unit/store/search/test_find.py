@@ -93,19 +93,19 @@ def test_adjacent_words_rank_above_separate_ones(store: Store) -> None:
 
 @pytest.mark.parametrize("query", ["parse table", "parse_table", "where is parseTable defined?", "ParseTable"])
 def test_a_name_is_found_by_itself_and_by_its_words(store: Store, query: str) -> None:
-    """Upper case and underscores part words as spaces do."""
+    """Upper case and underscores separate words like spaces."""
     talk(store, "The table is laid", *filler(8), "parseTable(rows) loses the last one", "We parse nothing", *filler(8))
     assert found(store, query)[0] == "m9"
 
 
 def test_a_spaced_name_is_found_by_the_name(store: Store) -> None:
-    """The other way round."""
+    """A query for `readConfigFile` finds "read a config file"."""
     talk(store, *filler(8), "the function that should read a config file twice", *filler(8))
     assert found(store, "readConfigFile") == ["m8"]
 
 
 def test_a_path_ranks_above_an_equally_named_file_elsewhere(store: Store) -> None:
-    """And that before its parts in other places."""
+    """An equally named file elsewhere ranks above the path's parts in other places."""
     talk(
         store,
         *filler(6),
@@ -134,7 +134,7 @@ def test_a_tool_result_is_found_by_its_call(store: Store) -> None:
 
 
 def test_text_without_spaces_is_found_by_any_part_of_it(store: Store) -> None:
-    """Chinese, Japanese, Korean: words are not separated in the text."""
+    """Chinese, Japanese and Korean do not separate words in a text."""
     talk(store, "数据库连接失败了，请检查端口", "テーブルの解析が遅いです", "서울에서 만나요", "nothing here")
     assert found(store, "连接失败") == ["m0"]
     assert found(store, "解析が遅い") == ["m1"]
@@ -151,7 +151,7 @@ def test_a_query_of_small_words_is_a_phrase(store: Store) -> None:
 
 
 def test_a_day_in_the_question_ranks_its_messages_first(desk: Desk) -> None:
-    """Absolute and relative to today."""
+    """The day may be absolute or relative to today."""
     store = desk.open()
     noon = datetime.datetime(2023, 5, 16, 12).timestamp()  # a Tuesday
     for number in range(12):
@@ -268,7 +268,7 @@ def test_messages_of_an_older_version_are_indexed_while_the_store_is_used(desk: 
 def test_a_partial_index_is_continued_by_the_next_process(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, max_bytes: int
 ) -> None:
-    """And a chat deleted before its turn came is in no index; a large message is a step of its own."""
+    """A chat deleted before its turn is in no index; a large message is a separate step."""
     monkeypatch.setattr(inner_index, "MAX_BYTES", max_bytes)
     monkeypatch.setattr(inner_index, "PAUSE_S", 0.0)
     store = desk.open()

@@ -57,7 +57,7 @@ def scores(*texts: str) -> dict[int, float]:
 
 
 def test_an_adjacent_message_counts_less_than_the_message_itself() -> None:
-    """The message after more than the one before; fully if the message before is a question."""
+    """A hit in the next message counts more than one in the previous message, unless the previous one is a question."""
     found = scores("one", "a kayak", "two")
     assert found == {0: 2.0 * NEXT, 1: 4.0, 2: 2.0 * PREVIOUS}
     asked = scores("one", "a kayak?", "two")

@@ -115,7 +115,7 @@ async def test_unsaved_texts_are_searched(call: Call, root: Path) -> None:
 
 
 def test_it_asks_no_permission_and_costs_few_tokens() -> None:
-    """Read-only; its schema is in every request."""
+    """The tool is read-only, and its schema is in every request."""
     assert CODE_SEARCH.effect == "read"
     spec = CODE_SEARCH.spec
     assert len(spec.description) + len(str(spec.parameters)) < 700

@@ -17,12 +17,12 @@ from tests.unit.tools.conftest import Call
 
 @pytest.fixture(params=[pytest.param(RIPGREP, marks=needs_ripgrep, id="ripgrep"), pytest.param(None, id="python")])
 def searcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test that uses this runs with each searcher."""
+    """Run every test that uses this with each searcher."""
     _use(monkeypatch, request.param)
 
 
 def _use(patch: pytest.MonkeyPatch, ripgrep: str | None) -> None:
-    """Let the tool find this ripgrep, None = none."""
+    """Let the tool find this ripgrep, or none if it is None."""
 
     def find(name: str, *_untrusted: Path) -> str:
         assert name == "rg"
@@ -240,7 +240,7 @@ def make_folder(tmp_path: Path) -> Callable[[], Path]:
 
 
 async def test_files_of_keys_are_left_out_and_named(root: Path, call: Call) -> None:
-    """Their lines would be sent to the provider unasked; also if the file itself is named, or open and unsaved."""
+    """Their lines would be sent to the provider unasked, even if the file itself is named, or open and unsaved."""
     (root / ".aws").mkdir()
     for name in (".env", ".aws/config", "a.py"):
         (root / name).write_text("TOKEN = 1\n")

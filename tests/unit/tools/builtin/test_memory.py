@@ -51,7 +51,7 @@ async def test_an_unwritable_note_is_named_by_the_models_path(memory: Path, call
 
 
 async def test_only_the_user_can_read_a_note(memory: Path, call: Call) -> None:
-    """Lesson 44: also one that others could read before."""
+    """Lesson 44: this includes a note that others could read before."""
     await call("memory", command="create", path="/memories/a.md", file_text="one\n")
     assert (memory / "a.md").stat().st_mode & 0o777 == 0o600
     assert memory.stat().st_mode & 0o077 == 0

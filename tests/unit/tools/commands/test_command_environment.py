@@ -156,7 +156,7 @@ def test_a_pattern_that_matches_no_valid_name_is_a_mistake(pattern: str, is_good
 
 @pytest.mark.parametrize("pattern", ["AB", "AB*", "*AB", "*AB*", "A*B", "*A*B*", "A?B", "*", "?*", "**AB"])
 def test_a_pattern_matches_as_in_the_shell(pattern: str) -> None:
-    """Without a regular expression: most patterns are a word, a prefix, a suffix or a part."""
+    """No regular expression is used: most patterns are a word, a prefix, a suffix or a part."""
     letters = ["".join(word) for length in range(6) for word in product("AB", repeat=length)]
     assert any(_fits(name, pattern) for name in letters)
     assert [name for name in letters if _fits(name, pattern) is not fnmatchcase(name, pattern)] == []

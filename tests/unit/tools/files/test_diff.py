@@ -65,7 +65,7 @@ def test_a_hunk_header_shows_place_size_and_subject():
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", ""]), max_size=40), st.data())
 def test_a_text_with_all_hunks_of_its_diff_removed_is_the_original(before, data):
-    """Removed one by one, from the last; a missing hunk is ignored."""
+    """The hunks are removed one by one, from the last; a missing hunk is ignored."""
     after = list(before)
     for _ in range(data.draw(st.integers(0, 4))):
         at = data.draw(st.integers(0, len(after)))

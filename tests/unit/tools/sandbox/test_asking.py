@@ -153,7 +153,7 @@ async def test_a_failure_in_the_sandbox_may_be_run_again_outside(
 async def test_a_command_that_also_fails_outside_is_not_asked_about(
     call: Call, monkeypatch: pytest.MonkeyPatch, context: ToolContext
 ) -> None:
-    """`make install` by a user without write access to /usr/local."""
+    """`make install` by a user without write access to /usr/local is such a command."""
     if context.sandbox is None or context.sandbox.kind not in ("bubblewrap", "namespaces"):
         pytest.skip("no sandbox with a file system of its own here")
     for may_write, questions in ((False, 0), (True, 1)):
@@ -253,7 +253,7 @@ async def test_a_second_run_that_ignores_the_proxy_is_explained(call: Call, cont
 
 
 async def test_a_server_of_this_machine_is_a_host_like_others(call: Call, context: ToolContext) -> None:
-    """And the server that a command starts itself needs no network."""
+    """A server that the command itself starts needs no network access."""
     if context.sandbox is None or not context.sandbox.limits_hosts:
         pytest.skip("no sandbox with a network of its own here")
     server = await asyncio.start_server(_answer, "127.0.0.1", 0)
