@@ -148,7 +148,7 @@ local function check_environment()
   health.info("Command line: " .. require("codecompanion.install").root() .. "/bin/codecompanion")
   local options = require("codecompanion.config").options
   if options.host == "python3" then
-    return health.info('host = "python3": the Python is chosen by Neovim, see :checkhealth provider')
+    return health.info('host = "python3": Neovim chooses the Python, see :checkhealth provider')
   end
   local configured = (options.python or {}).host_prog
   if configured then
@@ -276,7 +276,7 @@ local function client_of(settings)
   end
   local by_hand = install.by_hand("sdk")
   if by_hand then
-    return "; its official client is in your own Python, or " .. by_hand
+    return "; if its official client is missing from your own Python, " .. by_hand
   end
   local made = require("codecompanion.system.python_environment").wants("sdk") and install.environment()
   return made and made.fresh and "; its official client is installed"

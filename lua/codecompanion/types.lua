@@ -1774,7 +1774,8 @@
 ---@class CodeCompanion.Options.interactions.chat.slash_commands.name.opts
 ---@field contains_code? boolean
 
----Parts of the editor to mention, see |codecompanion-editor-context|; false disables one, your own need a `callback`.
+---Editor content to mention, see |codecompanion-editor-context|; false disables an item, your own items need a
+---`callback`.
 ---@class CodeCompanion.Options.interactions.chat.editor_context
 ---@field buffer? CodeCompanion.Options.interactions.chat.editor_context.buffer|false
 ---@field buffers? CodeCompanion.Options.interactions.chat.editor_context.buffers|false
@@ -2129,7 +2130,7 @@
 ---@class CodeCompanion.Options.interactions.shared
 ---@field keymaps? CodeCompanion.Options.interactions.shared.keymaps
 
----Keys to accept or reject a proposed change: { modes = { n = … } }, or false. They exist only while there is one.
+---Keys to accept or reject a proposed change: { modes = { n = … } }, or false. Active only while a change is proposed.
 ---@class CodeCompanion.Options.interactions.shared.keymaps
 ---@field accept_change? CodeCompanion.Options.interactions.shared.keymaps.accept_change|false
 ---@field reject_change? CodeCompanion.Options.interactions.shared.keymaps.reject_change|false

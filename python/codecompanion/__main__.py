@@ -11,13 +11,13 @@ OLDEST_PYTHON = (3, 11)
 def find_problem(error: ModuleNotFoundError | None) -> str:
     """Return an error message if this Python cannot run the command line, with the program to run instead, else ""."""
     if sys.version_info[:2] < OLDEST_PYTHON:
-        why = "Python 3.11 or newer is needed"
+        why = "Python 3.11 or newer is required"
     elif error is not None:
         why = f"{error.name} is missing from {sys.executable}"
     else:
         return ""
     program = Path(__file__).resolve().parents[2] / "bin" / "codecompanion"
-    return f"{why}; run {program}, which uses the Python of the plugin" if program.exists() else why
+    return f"{why}; run {program}, which uses the plugin's Python" if program.exists() else why
 
 
 def run() -> int:

@@ -141,9 +141,9 @@ def _check_budget(name: str, limit: float, warn: float) -> None:
     if not 0 <= limit < float("inf"):
         raise ConfigError(key, f"got {limit}", "US dollars, 0 = unlimited")
     if not 0 <= warn <= 1:
-        raise ConfigError(f"{key}_warn", f"got {warn}", "a share between 0 and 1, 0 = never")
+        raise ConfigError(f"{key}_warn", f"got {warn}", "a fraction between 0 and 1, 0 = never")
     if warn and not limit:
-        raise ConfigError(f"{key}_warn", f"it has no effect without {key}", "both or none")
+        raise ConfigError(f"{key}_warn", f"it has no effect without {key}", "both or neither")
 
 
 def key_path(field_path: str) -> str:

@@ -285,7 +285,7 @@ async def test_a_document_is_sent_as_a_file_or_as_a_note(make_adapter: MakeAdapt
         sent = [seen.json["messages"][0]["content"][1] for seen in server.requests]
     assert sent == [
         {"type": "file", "file": {"filename": "plan.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjc="}},
-        {"type": "text", "text": "[The document docs/plan.pdf was not sent: this endpoint takes no PDF.]"},
+        {"type": "text", "text": "[The document docs/plan.pdf was not sent: this endpoint does not accept PDFs.]"},
         {"type": "text", "text": "[The document docs/plan.pdf cannot be read.]"},
     ]
 
@@ -535,7 +535,7 @@ async def test_a_model_without_vision_is_sent_a_note_in_place_of_an_image(make_a
             assert (await collect(adapter, request(image, chat_id="c"))).text == "ok"
             sent = [seen.json for seen in server.requests if seen.method == "POST"][-1]
             content = str(sent["messages"][0]["content"])
-            assert ("a.png was not sent: this model takes no images" in content) is blind
+            assert ("a.png was not sent: this model does not accept images" in content) is blind
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,6 @@ def test_a_misplaced_compaction_is_caught() -> None:
     following = [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]
     following += [{"type": "function_call_output", "call_id": "c", "output": "o"}, block]
     problems = check_body({**body, "input": following})
-    assert problems == ["input[2] is a compaction after items it replaces"]
+    assert problems == ["input[2] is a compaction that follows items it replaces"]
     second = [*body["input"], {**block, "id": "cmp_other", "encrypted_content": "other"}]
     assert check_body({**body, "input": second}) == ["input[2] is a second compaction"]

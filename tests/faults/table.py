@@ -517,7 +517,8 @@ DISK = (
     Row(
         kind="disk", name="large results have no place", disk="no place for large results",
         answers=calls(Call("read_file", '{"path": "big.txt"}')),
-        says="Only the ends of a long result are kept: the disk is full", expect="the model gets the ends of it; told",
+        says="Only the start and end of a long result are kept: the disk is full",
+        expect="the model gets the start and end; told",
     ),
 )
 

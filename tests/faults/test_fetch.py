@@ -47,7 +47,7 @@ def _port_of_nobody() -> int:
 CANNOT = "nothing is attached, the chat goes on"
 FAULTS = (
     Fault(
-        row("the server is down", CANNOT, "was not fetched: nothing answers there."),
+        row("the server is down", CANNOT, "was not fetched: the server cannot be reached."),
         f"http://127.0.0.1:{_port_of_nobody()}/",
     ),
     Fault(

@@ -118,7 +118,7 @@ def _is_bounded(played: Story, name: str) -> None:
     assert [asked.title for asked in played.asked[:2]] == [
         f"odd__{one} of the MCP server odd" for one in ("echo", "ask")
     ]
-    assert (played.asked[2].title, played.asked[2].name) == ("asks you for values", "odd"), name
+    assert (played.asked[2].title, played.asked[2].name) == ("asks you to enter values", "odd"), name
     form = json.loads(played.asked[2].form)
     assert all("\n" not in field["label"] and len(field["label"]) <= 60 for field in form), name
     assert all("\n" not in line for line in played.page["log"]), name

@@ -156,7 +156,7 @@ def test_the_heading_of_a_long_command_shows_where_it_runs(
         (
             "network",
             "again, in the sandbox, with network",
-            "It failed in the sandbox (no network). g2 runs it with the network",
+            "It failed in the sandbox (no network). g2 runs it with network access",
         ),
     ],
 )
@@ -744,7 +744,7 @@ def test_yolo_shows_its_exceptions(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: chat.sent("set_yolo"), "set_yolo")
     assert (
         "! YOLO mode is on: tools run without asking. Exceptions: delete_file, run_command,"
-        " changes of files that run code (Makefile, .git, CI …)." in chat.text()
+        " changes to files that run code (Makefile, .git, CI …)." in chat.text()
     )
     chat.nvim.wait_screen(r"YOLO but delete_file, run_command, files that run code")
     chat.nvim.feed("gty")
@@ -763,7 +763,7 @@ def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
     chat.answer("revoke_grant", "run_command asks again: make test")
     chat.nvim.command("CodeCompanion approvals")
     screen = chat.nvim.wait_screen("Runs without asking in this chat")
-    assert "insert_edit  every call, except files that run code" in screen
+    assert "insert_edit  every call, except on files that run code" in screen
     assert "run_command  make <U+202E>tset" in screen
     assert "run_command  git status …  · from your configuration" in screen
     place = chat.nvim.lua("return vim.api.nvim_win_get_position(0)")

@@ -121,7 +121,7 @@ def test_the_card_of_cowork_matches_its_document(nvim_factory: Callable[..., Nvi
 @pytest.mark.parametrize(
     ("summariser", "shown"),
     [
-        ("no model (claude-haiku failed)", r"written by code, without a model \(claude-haiku failed\)"),
+        ("no model (claude-haiku failed)", r"written by the plugin, without a model \(claude-haiku failed\)"),
         ("no model: small-1 wrote no usable summary", "written from the log: small-1 wrote no usable summary"),
     ],
 )

@@ -13,7 +13,7 @@ from codecompanion.wire import events
 from harness import Nvim
 
 TITLE = "20,412 tokens, 20,000 fit"
-BODY = "Compaction is paused since your undo.\nNo: your message goes back into the input."
+BODY = "Compaction is paused because of your undo.\nNo: your message goes back into the input."
 
 
 def ask(chat: ChatDriver) -> int:

@@ -160,7 +160,7 @@ def test_a_login_without_the_plan_is_reported_at_once(start: Start, openai: Chat
     openai.sign_in.consent = "identity"
     chat = start()
     come_back(begin(chat))
-    chat.nvim.wait_for(lambda: "may not use your ChatGPT plan: log in again and allow it" in chat.nvim.messages())
+    chat.nvim.wait_for(lambda: "may not use your ChatGPT plan: log in again and grant access" in chat.nvim.messages())
     assert not (tmp_path / OWN).exists()
     openai.sign_in.consent = "allow"
     assert "prompt=consent" in begin(chat)

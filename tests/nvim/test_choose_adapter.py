@@ -348,7 +348,7 @@ def test_a_running_server_shows_its_card(start: Start, columns: int) -> None:
         nvim.lua("require('codecompanion.chat.life.choose_adapter').CARDS_MS = 30000")
         line = line_of(open_list(nvim), "llama_cpp")
     card = "SmolLM2-135M.gguf · window of 4,096 tokens · 4 slots · no tools · no images · b11434-abc"
-    advice = "No tools are sent: the chat template of the model does not support them."
+    advice = "No tools are sent: the model's chat template does not support them."
     assert line.startswith(f"llama_cpp running: {card} · 1 more")
     assert (advice in line) is (columns == 300)
 

@@ -51,5 +51,5 @@ def test_a_message_without_credentials_returns_to_the_input(nvim_factory: Callab
         chat = RealChat(nvim, tmp_path)
         chat.open()
         chat.say("Hi")
-        assert "no usable credentials of AWS" in " ".join(chat.text().split())
+        assert "no usable AWS credentials" in " ".join(chat.text().split())
         assert not server.requests

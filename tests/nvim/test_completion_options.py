@@ -46,14 +46,14 @@ def test_the_options_reach_the_host(config: Config) -> None:
 @pytest.mark.parametrize(
     ("option", "wanted"),
     [
-        ("debounce = 49", "completion.debounce: got 49; the smallest value is 50"),
+        ("debounce = 49", "completion.debounce: got 49; the minimum is 50"),
         ("endpoint = 'olama'", 'completion.endpoint: got "olama"'),
         ("trigger = 'auto'", 'completion.trigger: got "auto"'),
-        ("url = 'ftp://localhost'", "completion.url: an address begins with http:// or https://"),
+        ("url = 'ftp://localhost'", "completion.url: expected an address that begins with http:// or https://"),
         (f"api_key = '{SECRET}'", "completion.api_key: is not the name of an environment variable"),
         ("filetypes = { 'lua', 'python' }", "completion.filetypes: 1 = lua; expected names of filetypes"),
         ("keymaps = { acept = '<C-l>' }", "did you mean `completion.keymaps.accept`?"),
-        ("max_tokens = 0", "completion.max_tokens: got 0; the smallest value is 1"),
+        ("max_tokens = 0", "completion.max_tokens: got 0; the minimum is 1"),
         ("adapter = 'opnai'", 'completion.adapter: there is no adapter "opnai"'),
         ("enable = true", "did you mean `completion.enabled`?"),
     ],

@@ -509,7 +509,7 @@ def test_a_buffer_changed_while_the_diff_was_open_is_shown_and_asked_about_again
         chat.nvim.wait_screen("g2 accept · g3 reject… · g1 always… · q back")
         chat.nvim.lua("vim.api.nvim_buf_set_lines(vim.fn.bufnr('a.py'), 0, 0, false, { 'zero' })")
         chat.nvim.feed("g2")
-        chat.nvim.wait_screen("a.py changed while the approval was open; here is the change again.")
+        chat.nvim.wait_screen("a.py changed while the approval was open; here is the updated change.")
         chat.press_on_approval("K")
         chat.nvim.wait_screen("g2 accept · g3 reject… · g1 always… · q back")
         assert chat.nvim.lines() == ["zero", "one", "TWO"]

@@ -162,7 +162,7 @@ def test_selection_viewport_and_buffers_are_sent_with_their_locations(nvim_facto
     chat.say("and these #{buffers}")
     (not_all,) = before_last(server)
     assert not_all.startswith(
-        "`#{buffers}`: open files that were left out:\n```\nb.log is over the limit of 4 MB in all\n"
+        "`#{buffers}`: open files that were left out:\n```\nb.log is over the total limit of 4 MB\n"
         "c.log is 4.8 MB, over the limit of 4 MB\n```\n"
     )
 
@@ -233,7 +233,7 @@ def test_the_model_gets_the_visible_text_only_when_it_changes(nvim_factory, tmp_
     """One short line is sent; the first time, a notice below the message says so and explains how to switch it off."""
     chat = start(nvim_factory, tmp_path, server, tells=True)
     chat.say("one")
-    notice = "The model sees which file and lines you look at (src/stack.lua:1-7) · off: tell_open_file = false"
+    notice = "The model sees which file and lines you are looking at (src/stack.lua:1-7) · off: tell_open_file = false"
     assert chat.text().index("one\n") < chat.text().index(notice) < chat.text().index("Ok.")
     assert sent(server)[0] == "The user is looking at `src/stack.lua`, lines 1-7 of 7, cursor in line 1."
     chat.say("two")
@@ -645,4 +645,4 @@ def test_of_too_much_text_the_most_recent_buffers_are_sent(nvim):
     (answer,) = nvim.wait_lua("return answers")
     left_out, *texts = answer["texts"]
     assert [text["path"].rpartition("/")[2] for text in texts] == ["f6.txt", "f1.txt"]
-    assert left_out["text"].splitlines() == [f"f{n}.txt is over the limit of 4 MB in all" for n in (2, 3, 4, 5)]
+    assert left_out["text"].splitlines() == [f"f{n}.txt is over the total limit of 4 MB" for n in (2, 3, 4, 5)]

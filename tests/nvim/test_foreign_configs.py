@@ -95,7 +95,7 @@ def test_no_value_at_a_moved_place_breaks_anything(config: Config, path: str, va
         (
             "{ interactions = { chat = { tools = { opts = { auto_submit_success = false } } } } }",
             "interactions.chat.tools.opts.auto_submit_success",
-            "`require_approval_before` = true of a tool asks before it runs",
+            "set its `require_approval_before` = true",
         ),
         (
             "{ mcp = { servers = { mine = { cmd = { 'x' }, roots = function() return {} end } } } }",

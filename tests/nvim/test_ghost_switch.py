@@ -519,7 +519,7 @@ def test_invalid_options_are_named_in_the_status(nvim_factory: Callable[..., Nvi
     ghost.open("a.py")
     ghost.suggest(address="http://127.0.0.1:18432")
     ghost.nvim.feed(":CodeCompanion complete status<CR>")
-    ghost.nvim.wait_screen("An invalid option of completion is ignored: :CodeCompanion problems")
+    ghost.nvim.wait_screen("An invalid completion option is ignored; see :CodeCompanion problems")
     assert "(ollama, qwen2.5-coder, http://127.0.0.1:18432)" in ghost.nvim.screen()
     assert ghost.nvim.lua("return require('codecompanion.config').options.completion.url") == "http://127.0.0.1:18432"
 

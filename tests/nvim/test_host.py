@@ -281,7 +281,7 @@ def test_a_missing_python_is_named(nvim_factory: Callable[..., Nvim], tmp_path: 
 
 @pytest.mark.parametrize(
     ("version", "modules", "expected"),
-    [("(3, 9, 2)", "", "Python 3.11 or newer is needed"), ("(3, 12, 0)", "pynvim", "pynvim is missing")],
+    [("(3, 9, 2)", "", "Python 3.11 or newer is required"), ("(3, 12, 0)", "pynvim", "pynvim is missing")],
 )
 def test_a_python_that_cannot_run_the_host_gives_the_reason(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, version: str, modules: str, expected: str

@@ -50,7 +50,7 @@ def test_a_servers_text_is_shown_and_has_no_effect(nvim_factory, tmp_path):
         chat.press_on_approval("g2")
         check(chat, r"ask of the MCP server odd")
         chat.press_on_approval("g2")
-        check(chat, r"asks you for values")
+        check(chat, r"asks you to enter values")
         assert "1. Me" not in chat.text()
         chat.press_on_approval("g2")
         check(chat, r"2 in all\):")

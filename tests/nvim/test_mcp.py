@@ -101,7 +101,7 @@ def test_all_tools_of_a_server_are_chosen_by_its_name(nvim_factory, tmp_path):
         chat.nvim.feed("ggjdd")
         chat.nvim.wait_for(lambda: "<group>" not in chat.text(), "no line")
         chat.send("use @{mcp:odd}")
-        chat.nvim.wait_screen(r"the MCP server odd is off; `r` on it in :CodeCompanion mcp starts it")
+        chat.nvim.wait_screen(r"the MCP server odd is off; start it with `r` in :CodeCompanion mcp")
         assert chat.draft() == "use @{mcp:odd}"
 
 
@@ -329,7 +329,7 @@ def test_values_requested_by_a_server_are_typed_one_by_one(nvim_factory, tmp_pat
     with ChatServerThread([asks, reply("Thank you.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=servers(record, require_approval_before=False))
         chat.send("ask me")
-        chat.nvim.wait_screen(r"asks you for values")
+        chat.nvim.wait_screen(r"asks you to enter values")
         chat.press_on_approval("g2")
         chat.nvim.wait_screen(r"Your name:")
         chat.nvim.feed("Eve<CR>")
@@ -354,7 +354,7 @@ def test_a_secret_field_is_typed_invisibly_and_stored_nowhere(nvim_factory, tmp_
     with ChatServerThread([asks, reply("Thank you.")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=servers(record, require_approval_before=False))
         chat.send("ask me")
-        chat.nvim.wait_screen(r"asks you for values")
+        chat.nvim.wait_screen(r"asks you to enter values")
         chat.press_on_approval("g2")
         chat.nvim.wait_screen(r"Your name:")
         chat.nvim.feed("Eve<CR>")

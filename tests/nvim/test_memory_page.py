@@ -54,7 +54,7 @@ def test_each_entry_shows_its_day_origin_and_first_line(nvim_factory: Callable[.
     assert "· compaction · private · The parser" in screen
     assert "· you · [style] Quays" in screen
     assert "597 older ones are not listed; s searches them." in screen
-    assert "12 of other projects; a lists them." in screen
+    assert "12 more in other projects; a lists them." in screen
 
 
 def test_the_page_fits_forty_columns(nvim_factory: Callable[..., Nvim]) -> None:

@@ -356,7 +356,7 @@ NO_MODEL = (
 NOT_TAKEN = (
     "✗ loop: the provider refused the request (N). The provider says: Unsupported value: temperature. · gr asks again"
 )
-CUT_OFF = "✗ loop: the connection was lost. The part that arrived is kept; /continue continues it. · gr asks again"
+CUT_OFF = "✗ loop: the connection was lost. The partial reply is kept; /continue continues it. · gr asks again"
 CLEARED = "▸ ✓ read_file big.txt N- · cleared"
 READ = "▸ ✓ read_file big.txt N- · N lines"
 EDITED = "✂ N tool result cleared · N → N tokens"

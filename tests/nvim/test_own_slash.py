@@ -113,7 +113,10 @@ def test_a_command_can_be_disabled(nvim_factory: Factory) -> None:
         ),
         ("{ mine = { description = 'x' } }", "mine: `callback` is missing; no built-in command has this name"),
         ("{ nope = false }", "nope: no built-in command has this name"),
-        ("{ ['a b'] = { callback = function() end } }", "a b: a name is a letter, then letters, digits, `_` and `-`"),
+        (
+            "{ ['a b'] = { callback = function() end } }",
+            "a b: a name must be a letter, then letters, digits, `_` or `-`",
+        ),
         ("{ mine = { callback = 'x' } }", 'mine.callback: got string "x"; expected function'),
     ],
 )

@@ -215,7 +215,7 @@ def test_mistakes_name_their_key_and_the_other_tools_are_offered(nvim_factory: F
         found = chat.nvim.lua("return require('codecompanion.config').findings()")
         problems, foreign = "\n".join(found["problems"]), "\n".join(found["foreign"])
         path = "interactions.chat.tools."
-        assert f"{path}nothing: `callback` or `python` is missing; no built-in one has this name" in problems
+        assert f"{path}nothing: `callback` or `python` is missing; there is no built-in with this name" in problems
         assert f"{path}both: has both `callback` and `python`; set only one" in problems
         assert f"{path}words.callback: `cmds[1]` is a table; expected a function" in problems
         assert f'{path}odd.python: "a b" is not a module name' in problems
@@ -259,7 +259,7 @@ def test_a_users_failures_are_listed_with_key_file_and_line(nvim_factory: Factor
         path = "interactions.chat.tools."
         assert found["problems"] == [
             f"{path}groups.mine.tools[3]: there is no tool grep_serch; did you mean grep_search?",
-            f"{path}groups.mine.tools[5]: files is a group, which takes tools",
+            f"{path}groups.mine.tools[5]: files is a group; list only tools here",
             f"{path}opts.default_tools[3]: there is no tool nothing; /tools lists all.",
         ]
         lua_failure, python_failure = found["failures"]

@@ -46,7 +46,7 @@ def test_an_endpoint_without_pdfs_gets_a_note(nvim_factory, tmp_path):
         chat.send("/file plan.pdf")
         chat.nvim.wait_screen(r"<document>plan.pdf</document>")
         chat.say("How long is it?")
-        assert "[The document plan.pdf was not sent: this endpoint takes no PDF.]" in str(sent(server))
+        assert "[The document plan.pdf was not sent: this endpoint does not accept PDFs.]" in str(sent(server))
 
 
 def test_a_file_that_is_not_a_pdf_is_reported_and_not_attached(nvim_factory, tmp_path):

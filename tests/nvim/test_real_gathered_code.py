@@ -92,7 +92,7 @@ def test_under_codebuddy_the_question_decides(nvim_factory, tmp_path):
         screen = chat.nvim.wait_screen("No code is added to this message")
         said = " ".join(screen.replace("│", " ").split())
         assert re.search(r"\(not about the project, [^)]+\)", said), "by the index, as soon as there is one"
-        assert "code was asked for" not in screen
+        assert "code was requested" not in screen
         chat.nvim.feed("q")
         chat.say("see @src/stack.py:2-3 and @src/ please")
         assert "src/stack.py:2-3" in chat.text()

@@ -74,7 +74,7 @@ def test_the_progress_of_the_vectors_is_shown(start: Callable[[str], Nvim]) -> N
     nvim.command("CodeCompanion index")
     done = "The code of project can be searched by meaning (2 vectors)"
     nvim.wait_for(lambda: done in nvim.lua("return _G.hints"), "the end of the run")
-    assert "Vectors of the code of project: 2 of 2" in nvim.lua("return _G.hints")
+    assert "Vectors for the code of project: 2 of 2" in nvim.lua("return _G.hints")
 
 
 def test_a_refused_key_is_one_sentence(start: Callable[[str], Nvim], server: EmbeddingServer) -> None:

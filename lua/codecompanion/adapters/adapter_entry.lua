@@ -99,8 +99,8 @@ function Resolving:key_place(place)
     -- The text may be a key, so it must not be shown.
     self:problem(
       "env.api_key",
-      "is not the name of an environment variable; keys do not belong in a configuration: expected a variable's name,"
-        .. ' "cmd:…", "file:…" or a function'
+      "expected the name of an environment variable,"
+        .. ' "cmd:…", "file:…" or a function, not the key itself'
     )
     return "literal:" .. key:sub(1, SHOWN_OF_LITERAL):gsub("[^%w_-]", "")
   end

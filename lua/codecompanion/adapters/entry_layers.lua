@@ -129,7 +129,7 @@ function M.collect(self, name, seen)
   end
   local layer = plain.copy(value)
   if not layer then
-    self:problem("", "contains a coroutine, userdata or a table inside itself")
+    self:problem("", "contains a coroutine, userdata or a table that contains itself")
     return nil, {}
   end
   M.check_keys(self, layer)

@@ -178,7 +178,7 @@ function M.open(command)
     end
     if not is_free() and not told then
       told = true
-      say.line("The command line is ready; it opens in normal mode")
+      say.line("The command line is ready; it opens once you are in Normal mode")
     end
     vim.defer_fn(try, 50)
   end

@@ -90,7 +90,7 @@ local function run_word(word, args)
     local near = nearest.word(word, names)
     if near and nearest.distance(word:lower(), near) == 1 then
       local meant = ("No prompt %s; did you mean %s?"):format(word, near)
-      return say.line({ meant .. " Two or more words edit the lines", meant }, severity.ERROR)
+      return say.line({ meant .. " To edit the lines, use two or more words", meant }, severity.ERROR)
     end
     edit(word)
   end

@@ -81,7 +81,7 @@ end
 function M.open(topic)
   local file = path()
   if not file then
-    return say.line("doc/codecompanion.txt is missing; install the plugin again", severity.ERROR)
+    return say.line("doc/codecompanion.txt is missing; reinstall the plugin", severity.ERROR)
   end
   local line
   if topic and topic ~= "" then

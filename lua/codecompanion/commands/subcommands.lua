@@ -76,7 +76,7 @@ return {
     run = decide("always"),
   },
   reopen = {
-    description = "propose a rejected change again; text typed since stays",
+    description = "propose a rejected change again; text typed since then is kept",
     run = function()
       require("codecompanion.commands.decide").reopen()
     end,
@@ -104,7 +104,7 @@ return {
     end,
   },
   memory = {
-    description = "list the project's memory: your own entries, notes of models, summaries of earlier"
+    description = "list the project's memory: your own entries, notes by models and summaries of earlier"
       .. " chats; with words, search it",
     run = function(arguments)
       local chat = require("codecompanion.chat.state.open_chats").by_buffer()
@@ -112,7 +112,7 @@ return {
     end,
   },
   index = {
-    description = "index the code below the current folder; `--rebuild`: from scratch; `status`",
+    description = "index the code in the current folder; `--rebuild` starts from scratch, `status` shows the state",
     arguments = { "--rebuild", "status" },
     run = function(arguments)
       require("codecompanion.pages.index_page").run(arguments)
@@ -159,7 +159,7 @@ return {
     end,
   },
   audit = {
-    description = "show the audit log of this chat; `all`: of every chat; `export {file}` writes JSON lines",
+    description = "show the audit log of this chat, or with `all` of every chat; `export {file}` writes JSON lines",
     arguments = { "all", "export" },
     run = function(arguments)
       require("codecompanion.pages.audit_page").run(require("codecompanion.chat").current(), arguments)
@@ -195,8 +195,8 @@ return {
     end,
   },
   install = {
-    description = "recreate the Python environment; `semantic`: with the packages of local embedding models;"
-      .. " `mcp`: with those of MCP servers; `sdk`: with the official clients of OpenAI and Anthropic",
+    description = "recreate the Python environment; `semantic` adds the packages for local embedding models,"
+      .. " `mcp` those for MCP servers, `sdk` the official clients of OpenAI and Anthropic",
     arguments = { "mcp", "sdk", "semantic" },
     run = function(arguments)
       local install, extras = require("codecompanion.install"), require("codecompanion.host.install_extra")
@@ -264,7 +264,7 @@ return {
     run = show_problems,
   },
   help = {
-    description = "open the manual; with an option, a tag or words: there",
+    description = "open the manual, at an option, a tag or words if given",
     arguments = function(lead)
       return require("codecompanion.commands.manual").topics(lead)
     end,

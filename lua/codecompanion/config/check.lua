@@ -145,7 +145,7 @@ function Walk:without_aliases(node, value, path)
       if value[ours] == nil then
         renamed[ours] = value[theirs]
       else
-        self:problem(at(path, theirs), ("is another name for `%s`, which is also set and is used"):format(ours))
+        self:problem(at(path, theirs), ("is another name for `%s`, which is also set and takes priority"):format(ours))
       end
       value = renamed
     end
@@ -198,7 +198,7 @@ function Walk:section(node, value, path)
   end
   self:free_keys(node, source, known, path, merged, given)
   if node.require and given[node.require] == nil then
-    self:problem(path, ("`%s` is missing; no built-in one has this name"):format(node.require))
+    self:problem(path, ("`%s` is missing; there is no built-in with this name"):format(node.require))
     return nil, nil
   end
   return merged, next(given) ~= nil and given or nil
@@ -230,7 +230,7 @@ function Walk:nameless(node, path, key)
     return self:unknown(node, path, key)
   end
   local wanted = "`" .. table.concat(node.values.one_of, "` or `") .. "`"
-  self:problem(at(path, key), ("%s is missing; no built-in one has this name"):format(wanted))
+  self:problem(at(path, key), ("%s is missing; there is no built-in with this name"):format(wanted))
 end
 
 ---Handle the keys of a section that are not in its schema: free, foreign and mistyped ones.

@@ -96,7 +96,7 @@ function M.further(node, value)
     return ("got %s; expected %s%s"):format(vim.inspect(value), either(quoted), advice)
   end
   if node.min and type(value) == "number" and value < node.min then
-    return ("got %s; the smallest value is %s"):format(value, node.min)
+    return ("got %s; the minimum is %s"):format(value, node.min)
   end
   if node.adapter and type(value) == "table" then
     local wrong = bad_adapter_reference(value)

@@ -73,7 +73,7 @@ end
 function M.told(name, tool, evaluate)
   local path = "interactions.chat.tools." .. name
   if not tool.callback and not tool.python then
-    return nil, path .. ": `callback` or `python` is missing; no built-in one has this name"
+    return nil, path .. ": `callback` or `python` is missing; there is no built-in with this name"
   elseif tool.callback and tool.python then
     return nil, path .. ": has both `callback` and `python`; set only one"
   end

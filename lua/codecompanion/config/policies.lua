@@ -14,7 +14,7 @@ local POLICY = '{ extends = "codecompanion", … }'
 function M.check_choice(value)
   for key in pairs(type(value) == "table" and value or {}) do
     if type(key) ~= "string" then
-      return "expected names of policies by adapter: " .. CHOICE
+      return "expected policy names by adapter: " .. CHOICE
     end
   end
   return nil, value

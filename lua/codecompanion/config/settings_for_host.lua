@@ -177,10 +177,10 @@ local function tool_groups(options, evaluation)
     if not group then
       told[name] = vim.NIL
     elseif not group.tools then
-      local text = "interactions.chat.tools.groups.%s: `tools` is missing; a group is a list of names of tools"
+      local text = "interactions.chat.tools.groups.%s: `tools` is missing; expected a list of tool names"
       table.insert(evaluation.problems, text:format(name))
     elseif not name:find("^[%w_.:-]+$") then
-      local text = "interactions.chat.tools.groups.%s: a name has letters, digits, `_`, `-`, `.` and `:`"
+      local text = "interactions.chat.tools.groups.%s: a name may contain only letters, digits, `_`, `-`, `.` and `:`"
       table.insert(evaluation.problems, text:format(name))
     else
       told[name] = {
@@ -322,8 +322,8 @@ end
 local function gathering(options, evaluation)
   local told = require("codecompanion.config.gathering_settings")(options.context, M.adapter_reference)
   if options.opts.send_code ~= true and options.context.embedding.url then
-    local text = "context.embedding.url: an endpoint for embeddings receives the project's code, so it is not used"
-      .. " unless `opts.send_code` is true; `context.embedding.onnx` runs on this machine"
+    local text = "context.embedding.url: an embedding endpoint receives the project's code, so it is not used"
+      .. " unless `opts.send_code` is true; `context.embedding.onnx` runs locally"
     table.insert(evaluation.problems, text)
     told.embedding = vim.empty_dict()
   end
@@ -394,7 +394,7 @@ function M.overrides(given, ctx)
   end
   local threshold = managed.compaction_threshold or (managed.sessions or {}).compaction_threshold
   if type((managed.compaction or {}).trigger) == "function" and threshold ~= nil then
-    local text = "%s.compaction_threshold: `%s.compaction.trigger` is a function, which is used; set one of them"
+    local text = "%s.compaction_threshold: `%s.compaction.trigger` is a function and takes precedence; set only one"
     table.insert(evaluation.problems, text:format(base, base))
   end
   for _, stage in ipairs({ "editing", "compaction" }) do

@@ -57,7 +57,7 @@ local KEYS = {
   ["interactions.chat.opts.register"] = true,
   ["interactions.chat.opts.wait_timeout"] = "approvals never time out",
   ["interactions.chat.opts.yank_jump_delay_ms"] = true,
-  ["interactions.chat.keymaps._btw"] = "send while a reply is running: it is queued",
+  ["interactions.chat.keymaps._btw"] = "messages sent while a reply is running are queued",
   ["interactions.chat.keymaps._acp_allow_always"] = true,
   ["interactions.chat.keymaps._acp_allow_once"] = true,
   ["interactions.chat.keymaps._acp_reject_always"] = true,
@@ -67,9 +67,9 @@ local KEYS = {
   ["interactions.chat.keymaps.clear_approvals"] = true,
   ["interactions.chat.keymaps.copilot_stats"] = true,
   ["interactions.chat.keymaps.fold_code"] = "use `toggle_fold`",
-  ["interactions.chat.keymaps.memory"] = "delete the line of a rule in the context block",
+  ["interactions.chat.keymaps.memory"] = "to detach a rule, delete its line in the context block",
   ["interactions.chat.keymaps.pin"] = true,
-  ["interactions.chat.keymaps.rules"] = "delete the line of a rule in the context block",
+  ["interactions.chat.keymaps.rules"] = "to detach a rule, delete its line in the context block",
   ["interactions.chat.keymaps.super_diff"] = true,
   ["interactions.chat.keymaps.watch"] = true,
   ["interactions.chat.keymaps.*.condition"] = true,
@@ -134,8 +134,8 @@ local AUTO_SUBMIT = {
   when = function(value)
     return value ~= true
   end,
-  text = "not supported: tool results are sent to the model at once. Remove it; `require_approval_before` = true of a"
-    .. " tool asks before it runs",
+  text = "not supported: tool results are sent to the model at once. Remove it; to be asked before a tool runs,"
+    .. " set its `require_approval_before` = true",
 }
 
 ---Unsupported keys of codecompanion.nvim that restrict which data is sent or which actions run without asking. They
@@ -156,7 +156,7 @@ local REFUSED = {
   ["interactions.chat.tools.opts.auto_submit_errors"] = AUTO_SUBMIT,
   ["interactions.chat.tools.opts.auto_submit_success"] = AUTO_SUBMIT,
   ["mcp.servers.*.roots"] = {
-    text = "not supported: the server receives the workspace as its root. Remove it, and limit the server by its own"
+    text = "not supported: the server receives the workspace as its root. Remove it, and limit the server with its own"
       .. " arguments",
   },
   ["opts.per_project_config"] = {

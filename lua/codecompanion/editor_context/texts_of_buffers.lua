@@ -153,7 +153,7 @@ end
 ---@return string
 local function beyond(file)
   local name = file.name ~= "" and place.short(file.name) or ("buffer %d"):format(file.bufnr)
-  return ("%s is over the limit of %d MB in all"):format(name, lines.MAX_BYTES / 1e6)
+  return ("%s is over the total limit of %d MB"):format(name, lines.MAX_BYTES / 1e6)
 end
 
 ---Build the texts to send from the captured buffers.

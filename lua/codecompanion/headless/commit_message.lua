@@ -175,7 +175,7 @@ function M.run()
       return say.line("Nothing is staged; run `git add` first", severity.WARN)
     elseif #staged.secret > 0 then
       local names = table.concat(staged.secret, ", ")
-      say.line(("%s is staged: a file of keys or passwords. Its text is not sent"):format(names), severity.WARN)
+      say.line(("%s is staged and may contain keys or passwords; its text is not sent"):format(names), severity.WARN)
     end
     ask(bufnr, staged, typed)
   end)

@@ -57,7 +57,7 @@ local function show_vectors(event)
   local name = vim.fn.fnamemodify(event.root, ":t")
   if event.phase == "building" then
     making[event.root] = true
-    hint(("Vectors of the code of %s: %d of %d"):format(name, event.done, event.total))
+    hint(("Vectors for the code of %s: %d of %d"):format(name, event.done, event.total))
   elseif making[event.root] then
     making[event.root] = nil
     if event.phase == "ready" then

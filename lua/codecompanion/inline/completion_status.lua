@@ -104,7 +104,7 @@ end
 local function mistakes()
   for _, problem in ipairs(require("codecompanion.config").findings().problems) do
     if problem:find("completion%.%w") then
-      return "An invalid option of completion is ignored: :CodeCompanion problems"
+      return "An invalid completion option is ignored; see :CodeCompanion problems"
     end
   end
 end

@@ -30,7 +30,7 @@ function M.sentence(found)
   end
   local head = found.phase == "building" and progress.sentence(found)
     or found.complete and ("The code of %s is indexed"):format(vim.fn.fnamemodify(found.root, ":t"))
-    or ("The code of %s is indexed in part"):format(vim.fn.fnamemodify(found.root, ":t"))
+    or ("The code of %s is partly indexed"):format(vim.fn.fnamemodify(found.root, ":t"))
   return ("%s (%s)"):format(head, what)
 end
 

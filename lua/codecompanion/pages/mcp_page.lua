@@ -20,7 +20,7 @@ local MARKS = { ready = "✓", starting = "…", failed = "✗", off = "-", ["no
 local NOTHING = {
   "No MCP server is configured.",
   "",
-  "Servers are configured in `mcp.servers` of your setup(), or in the file `.mcp.json` of a project.",
+  "Configure servers with `mcp.servers` in setup(), or in a project's `.mcp.json`.",
   "See :help codecompanion-mcp",
 }
 

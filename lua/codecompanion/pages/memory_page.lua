@@ -97,7 +97,7 @@ local function page(now, place)
     more[#more + 1] = ("%s older ones are not listed; s searches them."):format(numbers.short(now.of - #now.entries))
   end
   if now.others > 0 then
-    more[#more + 1] = ("%d of other projects; a lists them."):format(now.others)
+    more[#more + 1] = ("%d more in other projects; a lists them."):format(now.others)
   end
   if #more > 0 then
     vim.list_extend(lines, { "", unpack(more) })

@@ -81,7 +81,7 @@ Write tests for this code. ${parameters.what}
   },
   review = {
     name = "Review",
-    description = "Review the changes of the working tree",
+    description = "Review the changes in the working tree",
     opts = { alias = "review", auto_submit = true, stop_context_insertion = true },
     parameters = {
       {

@@ -72,7 +72,7 @@ function M.text(text, label, done, refuse)
   local items
   text, items = M.items(text, is_harmless)
   for _, written in ipairs(items) do
-    notes[#notes + 1] = note(label, written, "may show more than the project")
+    notes[#notes + 1] = note(label, written, "may include content from outside the project")
   end
   if not text:find("[@#]") then
     return done(text, notes)

@@ -95,7 +95,7 @@ def require_transport(settings: AdapterSettings) -> None:
             needed = " or ".join(f'client = "{one}"' for one in clients)
             raise ConfigError(f"{path}.{name}", f"needs {needed}")
     if client and settings.key:
-        said = f"{credentials_of(client)} come from the client"
+        said = f"the client provides {credentials_of(client)}"
         raise ConfigError(f"adapters.http.{settings.name}.env.api_key", said, "no key")
     if client in ("bedrock_mantle", "vertex") and not settings.region:
         variable = _REGION_VARIABLES[client][0]

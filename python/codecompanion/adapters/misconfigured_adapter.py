@@ -48,5 +48,5 @@ class UnusableAdapter(Adapter):
 
     def _refuse(self) -> NoReturn:
         raise NotConfigured(
-            f"{self.name} cannot be used: {self._problem.key} is wrong. Choose another adapter with ga, or correct it."
+            f"{self.name} cannot be used: {self._problem.key} is invalid. Correct it or choose another adapter with ga."
         )

@@ -42,7 +42,7 @@ def find_broken_pairs(messages: Sequence[Message], is_empty: IsEmpty) -> list[st
             if len(waiting) < len(message.tool_calls) or "" in waiting:
                 problems.append(f"message {index}: its call ids are empty or repeated")
         elif is_empty(message):
-            problems.append(f"message {index}: role {message.role!r} without content")
+            problems.append(f"message {index}: role {message.role!r} has no content")
     if waiting:
         problems.append(f"the last call has no result ({', '.join(sorted(waiting))})")
     return problems

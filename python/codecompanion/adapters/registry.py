@@ -184,7 +184,7 @@ class AdapterRegistry:
         """
         self.check(name)
         if name not in self._with_login:
-            raise InputError(f"{name} has no login. Its key comes from its configuration (ga shows it).")
+            raise InputError(f"{name} has no login. Its key comes from its configuration; see ga.")
         return self._with_login[name]
 
     def forget_login(self, name: str) -> None:

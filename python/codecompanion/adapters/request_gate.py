@@ -114,7 +114,7 @@ class RequestGate:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return f"the body is not valid JSON ({error})"
         except _NOT_JUDGED as error:
-            _log.warning("a body could not be judged", exc_info=True)
+            _log.warning("a request body could not be checked", exc_info=True)
             return f"a value has an unexpected type ({error})"
 
     def _find(self, chunks: tuple[bytes, ...], purpose: Purpose) -> _Kept | None:
@@ -203,7 +203,7 @@ def wrong_tool_choice(choice: Any, names: Collection[str]) -> str:
     if choice is None:
         return ""
     if isinstance(choice, str):
-        return "" if choice in ("none", "auto", "required") else f"tool_choice is {choice!r}"
+        return "" if choice in ("none", "auto", "required") else f"tool_choice has the unknown value {choice!r}"
     if not isinstance(choice, Mapping):
         return "tool_choice is neither a string nor an object"
     name = choice.get("function", choice)

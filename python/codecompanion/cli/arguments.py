@@ -94,7 +94,7 @@ def read_transcript(name: str) -> Transcript:
     """
     transcript = read_bytes(read_input(name, "a transcript in JSON Lines"), source_of(name))
     if not transcript.messages:
-        raise InputError(f"{source_of(name)}: no message in it; expected at least one, as {A_MESSAGE}")
+        raise InputError(f"{source_of(name)}: no messages in it; expected {A_MESSAGE}")
     return transcript
 
 

@@ -30,7 +30,7 @@ from codecompanion.workspace.project_files import Choice
 
 def add_embed(parser: argparse.ArgumentParser) -> None:
     """Add the option to a command."""
-    parser.add_argument("--embed", metavar="SPEC", help=f"search by meaning too: {EXPECTED}")
+    parser.add_argument("--embed", metavar="SPEC", help=f"also search by meaning: {EXPECTED}")
 
 
 class CommandVectors:
@@ -91,7 +91,7 @@ class CommandVectors:
             progress.step(f"codecompanion: {done:,} of {total:,} vectors")
 
         run = await make_vectors(path, embedder, chunks_of_files(root, choice), report=report, limit_s=limit_s)
-        for note in ("Another process is making vectors for this index.",) if run.is_busy else run.notes:
+        for note in ("Another process is computing vectors for this index.",) if run.is_busy else run.notes:
             print(f"codecompanion: {note}", file=sys.stderr)
         return run
 

@@ -17,7 +17,7 @@ from codecompanion.model.transcript_format import decode_line, split_lines
 
 Job = TypeVar("Job", bound=msgspec.Struct)
 
-JOBS_HELP = "read one job per line, answer one line each; a job with an unknown field is refused"
+JOBS_HELP = "read one job per line and print one answer per line; jobs with unknown fields are refused"
 
 
 def answer_jobs(
@@ -44,7 +44,7 @@ def answer_jobs(
             print(found["error"], file=sys.stderr)
         print_answer(found, out)
     if number == 0:
-        raise InputError(f"{source_of(name)}: no job in it; expected at least one, {example} per line")
+        raise InputError(f"{source_of(name)}: no jobs in it; expected at least one, {example} per line")
     return status
 
 

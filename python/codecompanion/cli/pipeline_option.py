@@ -41,7 +41,7 @@ def add_pipeline(parser: argparse.ArgumentParser, default: PipelineName = DEFAUL
     """Add the options `--pipeline` and `--strict` to a parser."""
     help_text = f"how code is found and chosen: {' or '.join(NAMES)} (default: {default})"
     parser.add_argument("--pipeline", choices=NAMES, help=help_text)
-    parser.add_argument("--strict", action="store_true", help=f"--pipeline {DOCUMENT} without our additions")
+    parser.add_argument("--strict", action="store_true", help=f"use --pipeline {DOCUMENT} without our additions")
 
 
 def pipeline_of(
@@ -61,7 +61,7 @@ def pipeline_of(
         raise InputError(f"pipeline is {pipeline!r}; expected {' or '.join(NAMES)}")
     if strict:
         if pipeline not in (None, DOCUMENT):
-            raise InputError(f"strict runs the pipeline {DOCUMENT}, but pipeline is {pipeline!r}; expected one of them")
+            raise InputError(f"strict needs the pipeline {DOCUMENT}, but pipeline is {pipeline!r}")
         return STRICT
     return next((name for name in NAMES if name == pipeline), default)
 

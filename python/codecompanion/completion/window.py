@@ -50,7 +50,7 @@ def split_at(text: str, line: int, column: int) -> tuple[str, str]:
 def _line_start(text: str, line: int) -> int:
     last = text.count("\n")
     if not 0 <= line <= last:
-        raise InputError(f"line {line} is beyond the text, which has the lines 0 to {last}")
+        raise InputError(f"line {line} is beyond the text, which has lines 0 to {last}")
     start = 0
     for _ in range(line):
         start = text.index("\n", start) + 1

@@ -56,7 +56,7 @@ def notes_on(report: StageReport) -> str:
         rest = f" and {details.unverified - len(names)} more" if details.unverified > len(names) else ""
         notes.append(f"Marked as unverified in the summary (not found in the chat): {', '.join(names)}{rest}.")
     if details.orders_left_out:
-        notes.append("Instructions in the summary that you had not given were removed.")
+        notes.append("Instructions that you had not given were removed from the summary.")
     return " ".join(notes)
 
 

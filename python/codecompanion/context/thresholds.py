@@ -60,9 +60,9 @@ class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.at is not None and not 0 < self.at <= 1:
             raise ValueError(f"at = {self.at:g} is not a share; expected {SHARE_FORMS}{_instead(self.at)}")
         if self.tokens is not None and not 0 < self.tokens < _LARGEST:
-            raise ValueError(f"tokens = {self.tokens} is not a size; expected 1 or more")
+            raise ValueError(f"tokens = {self.tokens} is not a token count; expected 1 or more")
         if self.at is not None and self.tokens is not None:
-            raise ValueError("both at and tokens are given; expected one of them")
+            raise ValueError("set either `at` or `tokens`, not both")
 
     @property
     def is_on(self) -> bool:
@@ -83,7 +83,7 @@ class Trigger(Size, frozen=True, forbid_unknown_fields=True):
         """Refuse an invalid trigger; raises `ValueError`."""
         super().__post_init__()
         if self.always and (self.at is not None or self.tokens is not None):
-            raise ValueError("always and a size contradict each other; expected one of them")
+            raise ValueError("set either `always` or a size, not both")
 
     @property
     def is_on(self) -> bool:
@@ -116,7 +116,7 @@ def parse_threshold(value: Any, key: str) -> dict[str, float | int]:
     if not isinstance(value, int | float) or not -_LARGEST < value < _LARGEST:
         raise ConfigError(key, f"{value!r} is not a trigger", TRIGGER_FORMS)
     if value == 1:
-        raise ConfigError(key, "1 would mean one token, and 100% of the window is too late", TRIGGER_FORMS)
+        raise ConfigError(key, "1 would mean one token, and 100% of the window would be too late", TRIGGER_FORMS)
     if value <= 0:
         raise ConfigError(key, f"{value} is not positive; false turns the stage off", TRIGGER_FORMS)
     if value > 1 and value % 1:

@@ -53,8 +53,8 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 IN_WORDS = Reading("chat", note="The reply is text, not code.")
-NO_CODE = Reading("chat", note="The reply has no code for this place.")
-OTHER_DIFF = Reading("chat", note="The reply is a diff that does not fit these lines.")
+NO_CODE = Reading("chat", note="The reply contains no code for this location.")
+OTHER_DIFF = Reading("chat", note="The reply is a diff that does not apply to these lines.")
 SEVERAL = Reading("chat", note="The reply has several blocks of code, not one edit.")
 EXPLAINS = Reading("chat", note="The reply explains code instead of editing it.")
 
@@ -83,7 +83,7 @@ def _edit(placement: Placement, block: Block, place: EditPlace, instruction: str
     if placement != "replace" and not any(line.strip() for line in code):
         return NO_CODE
     missing = left_out(code, place) if placement == "replace" else ""
-    note = f"The reply leaves code out: {missing[:60]}" if missing else ""
+    note = f"The reply omits code: {missing[:60]}" if missing else ""
     return Reading(placement, code, block.language, note)
 
 

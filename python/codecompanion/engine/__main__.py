@@ -18,7 +18,7 @@ def find_problem() -> str:
     """Return a sentence saying why the host cannot run under this Python, or "" if it can."""
     if sys.version_info[:2] < OLDEST_PYTHON:
         found = ".".join(str(part) for part in sys.version_info[:3])
-        return f"Python 3.11 or newer is needed, {sys.executable} is {found}; run :CodeCompanion install"
+        return f"Python 3.11 or newer is required, but {sys.executable} is {found}; run :CodeCompanion install"
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         verb = "is" if len(missing) == 1 else "are"

@@ -290,7 +290,7 @@ class _Flusher:
                 cost_ms = self._nvim.api.exec_lua(DELIVER, [batch])
                 self._pacer.record(float(cost_ms or 0.0), len(batch))
         except pynvim.NvimError as error:  # not through `put`, because the connection to the editor is broken
-            log.logger.error("the editor could not take a batch of %d bytes: %s", len(batch or ""), error)
+            log.logger.error("the editor could not process a batch of %d bytes: %s", len(batch or ""), error)
         finally:
             self._sending = False
             self._last_flush = loop.time()

@@ -173,10 +173,10 @@ _PATTERNS = (
     (
         "allowed_prefixes",
         Deferred("codecompanion.tools.commands.command_prefix", "problem_with"),
-        "Such commands still ask.",
+        "Such commands still need approval.",
     ),
-    ("keep_variables", problem_with_pattern, "It is left out."),
-    ("hide_variables", problem_with_pattern, "It is left out."),
+    ("keep_variables", problem_with_pattern, "It is ignored."),
+    ("hide_variables", problem_with_pattern, "It is ignored."),
 )
 
 

@@ -121,7 +121,7 @@ def own_environment_finding(hidden: HiddenVariables, own: Mapping[str, str]) -> 
     if not names:
         return Finding("keys", True, "in memory only, not in the host's environment")
     text = f"your other programs can read {', '.join(names)} in the host's environment"
-    return Finding("keys", False, text, 'Set host = "private": that host starts without them')
+    return Finding("keys", False, text, 'Set host = "private": a private host starts without them')
 
 
 def sandbox_findings(sandbox: Sandbox | None) -> list[Finding]:
@@ -131,7 +131,7 @@ def sandbox_findings(sandbox: Sandbox | None) -> list[Finding]:
     if not sandbox.kind:
         consequence = "commands are refused" if sandbox.refuses else "commands run as you"
         text = f"none on this system, {consequence} ({sandbox.why_none()})"
-        return [Finding("sandbox", False, text, "On Linux install bubblewrap")]
+        return [Finding("sandbox", False, text, "On Linux, install bubblewrap")]
     try:
         attempts = try_to_escape(sandbox)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -153,7 +153,7 @@ def examine_environment() -> list[Finding]:
     ]
     found += [_package(name) for name in PACKAGES]
     found.append(_grammars())
-    found.append(Finding("ripgrep", True, shutil.which("rg") or "not found: a slower search is built in"))
+    found.append(Finding("ripgrep", True, shutil.which("rg") or "not found: the slower built-in search is used"))
     found.append(Finding("policies", True, ", ".join(policy_names())))
     return found
 

@@ -79,8 +79,8 @@ def _chat_finding(services: Services, settings: CompletionSettings) -> Finding:
     name = settings.adapter or services.settings.chat.adapter
     if services.adapters.settings(name).kind == "offline":
         advice = "Set completion.adapter to one with a model"
-        return Finding("completion", False, f'endpoint = "chat" asks {name}, which has no model', advice)
-    return Finding("completion", True, f"the chat model {settings.model} of {name} fills the gap")
+        return Finding("completion", False, f'endpoint = "chat" uses {name}, which has no model', advice)
+    return Finding("completion", True, f"the chat model {settings.model} of {name} completes code")
 
 
 def embedding_findings(embedding: EmbeddingSettings) -> list[Finding]:
@@ -104,7 +104,7 @@ def embedding_findings(embedding: EmbeddingSettings) -> list[Finding]:
         return [Finding("embeddings", not missing, text + needs, _INSTALL)]
     text = f"{embedding.model} at {plain_url(embedding.url)}"
     if "numpy" in missing:
-        text += "; without numpy, only the results of keyword search are compared"
+        text += "; without numpy, only keyword search results are compared by meaning"
     return [Finding("embeddings", "numpy" not in missing, text, _INSTALL)]
 
 

@@ -38,7 +38,7 @@ def one_sentence(where: str, error: BaseException) -> str:
     first_line = str(error).strip().partition("\n")[0]
     name = type(error).__name__
     detail = f"{name}: {first_line}" if first_line else name
-    return redact(f"Internal error in {where} ({detail}); details: :CodeCompanion log")
+    return redact(f"Internal error in {where} ({detail}); see :CodeCompanion log")
 
 
 class Guard:
@@ -152,7 +152,7 @@ class EngineLoop:
             done.result(limit_s)
             finished = True
         except concurrent.futures.TimeoutError:
-            logger.warning("closing took longer than %.1f s; leaving", limit_s)
+            logger.warning("shutdown took longer than %.1f s; exiting", limit_s)
             finished = False
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(2 * LAST_MOMENT_S)

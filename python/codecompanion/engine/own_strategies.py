@@ -75,7 +75,7 @@ def register_strategies(
     for name, where in sorted(given.items()):
         try:
             if name in STRATEGIES:
-                raise ConfigError(f"{KEY}.{name}", "there is a built-in strategy of this name", "another name")
+                raise ConfigError(f"{KEY}.{name}", "a built-in strategy has this name", "another name")
             STRATEGIES[name] = _strategy(name, load_function(where, f"{KEY}.{name}"), tell, failed)
             _own.add(name)
         except ConfigError as error:
@@ -141,7 +141,7 @@ def _params_of(function: Callable[..., Any], key: str) -> tuple[type[msgspec.Str
     made: list[Any] = []
     for field in dataclasses.fields(kind):
         if field.default is dataclasses.MISSING:
-            raise ConfigError(key, f"the parameter {field.name} has no plain default", "a value")
+            raise ConfigError(key, f"the parameter {field.name} has no plain default value", "one")
         made.append((field.name, fields[field.name], field.default))
     try:
         struct = msgspec.defstruct("Params", made, frozen=True, forbid_unknown_fields=True)
@@ -173,14 +173,14 @@ def _taken(name: str, work: Work, result: Any, env: Env) -> Outcome:
         return Skipped("nothing_to_do", f"{name} changed nothing")
     messages, _ = result if isinstance(result, tuple) and len(result) == 2 and _is_list(result[0]) else (result, None)
     if not _is_list(messages):
-        return Failed(f"the strategy {name} returned a {type(result).__name__}; expected a list of messages, or None")
+        return Failed(f"the strategy {name} returned a {type(result).__name__}; expected a list of messages or None")
     before = {message.id: message for message in work.messages}
     order = {id: place for place, id in enumerate(before)}
     made, cleared, last = list[Message](), list[Message](), -1
     for message in messages:
         was = before.get(message.id)
         if was is None or order[message.id] <= last:
-            return Failed(f"the strategy {name} added a message, or changed their order")
+            return Failed(f"the strategy {name} added a message or reordered the messages")
         last = order[message.id]
         if message == was:
             made.append(was)

@@ -73,7 +73,7 @@ def card(facts: ServerFacts, model: str, tools: int, speed: Speed = NO_SPEED) ->
 def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
     """Return advice on the server's settings, or "" if there is none; `tools`: the token count of all tools."""
     if facts.tools is False:
-        why = facts.refuses_tools or "the chat template of the model does not support them"
+        why = facts.refuses_tools or "the model's chat template does not support them"
         return f"No tools are sent: {why}. To use tools, run another model or chat template"
     if settings.context_window > facts.window > 0:
         return f"opts.context_window is {settings.context_window:,}, larger than the server's window: remove it"
@@ -85,7 +85,7 @@ def advise(facts: ServerFacts, settings: AdapterSettings, tools: int) -> str:
     larger = next((text for path, text in _LARGER.items() if settings.limits_path.endswith(path)), "")
     shared = " --kv-unified" if facts.slots > 1 else ""  # otherwise llama.cpp divides it by the number of slots
     way = larger.format(wanted, shared) if larger else f"give the server a window of {wanted:,} tokens"
-    return f"All tools take {tools:,} tokens, and the window has {facts.window:,}: {way}, or offer fewer tools"
+    return f"All tools together take {tools:,} tokens of a window of {facts.window:,}: {way}, or offer fewer tools"
 
 
 def tool_tokens(services: Services, window: int) -> int:

@@ -25,7 +25,7 @@ class UserEnvironment(Mapping[str, str]):
 
     def __repr__(self) -> str:
         """Show the number of variables, never a value."""
-        return f"UserEnvironment({len(self)} variables, {len(self._told)} of them told)"
+        return f"UserEnvironment({len(self)} variables, {len(self._told)} from messages)"
 
     def __getitem__(self, name: str) -> str:
         told = self._told.get(name)

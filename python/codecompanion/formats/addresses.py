@@ -40,7 +40,7 @@ def parts_of(url: str) -> SplitResult:
     if parts.scheme not in ("http", "https") or not host or port == 0:
         raise InputError(f"{_shown(text)} cannot be fetched; expected an address such as https://example.org/page.")
     if parts.username is not None or parts.password is not None:
-        raise InputError(f"Addresses with a name or password in them are not fetched: {parts.scheme}://…@{host}.")
+        raise InputError(f"Addresses with a user name or password are not fetched: {parts.scheme}://…@{host}.")
     return parts
 
 

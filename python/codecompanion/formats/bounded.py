@@ -121,7 +121,7 @@ class ByteCount:
         if self.decoded > limits.decoded_bytes:
             raise LimitHit(f"{limits.what} is larger than {_size(limits.decoded_bytes)}")
         if self.decoded > RATIO_GRACE and self.decoded > limits.ratio * self.wire:
-            raise LimitHit(f"{limits.what} is compressed more than {limits.ratio} times")
+            raise LimitHit(f"{limits.what} is compressed by a factor of more than {limits.ratio}")
         return piece
 
 

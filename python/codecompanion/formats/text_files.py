@@ -94,7 +94,7 @@ def encode(file: TextFile) -> bytes:
     except UnicodeEncodeError as error:
         character = file.text[error.start]
         raise UnreadableFile(
-            f"The file is encoded as {file.encoding}, which has no U+{ord(character):04X}; nothing was written."
+            f"The file is encoded as {file.encoding}, which cannot encode U+{ord(character):04X}; nothing was written."
         ) from error
 
 

@@ -150,7 +150,7 @@ class Connection:
                 self._ready.set_result(None)
                 await self._until_over()
         except asyncio.CancelledError:
-            problem = "it was stopped while it started"
+            problem = "it was stopped while starting"
         except Exception as error:
             _log.debug("mcp %s", self.spec.name, exc_info=error)
             problem = problem or self._fault or explain(error)

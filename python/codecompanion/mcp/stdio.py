@@ -46,7 +46,7 @@ def find_program(command: Sequence[str], env: Mapping[str, str], cwd: str) -> st
         McpError: the program or the folder does not exist.
     """
     if cwd and not Path(cwd).is_dir():
-        raise McpError(f"Its working folder {cwd} does not exist")
+        raise McpError(f"its working folder {cwd} does not exist")
     program = os.path.expanduser(command[0])  # noqa: PTH111 also "~user" and a bare name
     if os.sep in program and not Path(program).is_absolute():
         program = str(Path(cwd or ".") / program)
@@ -142,7 +142,7 @@ async def _read_messages(
     with contextlib.suppress(Exception):  # the session has ended
         async for line in _lines(stdout):
             if line is None:
-                on_fault(f"it sent a message longer than {MAX_EVENT_BYTES // 1_000_000} million bytes")
+                on_fault(f"it sent a message longer than {MAX_EVENT_BYTES // 1_000_000} MB")
                 break
             if has_too_many_values(line, MAX_MESSAGE_VALUES):
                 on_fault(f"it sent a message with more than {MAX_MESSAGE_VALUES:,} values")

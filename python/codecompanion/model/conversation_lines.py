@@ -83,7 +83,7 @@ def _changed(history: list[dict[str, Any]], parts: Sequence[Any]) -> list[dict[s
     """Return the conversation after the change; if it only grows, it is extended in place."""
     for part in parts:
         if isinstance(part, list) and not 0 <= part[0] <= part[1] <= len(history):
-            raise ValueError(f"there is no run {part}")
+            raise ValueError(f"the range {part} does not exist")
     if parts and isinstance(parts[0], list) and parts[0][0] == 0 and not any(isinstance(p, list) for p in parts[1:]):
         del history[parts[0][1] :]
         history.extend(parts[1:])

@@ -37,10 +37,10 @@ def read_front_matter(text: str, label: str) -> FrontMatter:
     """
     lines = text.split("\n")
     if lines[0].rstrip() != MARK:
-        raise InputError(f"{label}:1: expected front matter; its first line is {MARK}.")
+        raise InputError(f"{label}:1: expected front matter that begins with {MARK}.")
     end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == MARK), None)
     if end is None:
-        raise InputError(f"{label}:1: the front matter has no end; expected a second line {MARK}.")
+        raise InputError(f"{label}:1: the front matter is not closed; expected a second {MARK} line.")
     head = "\n".join(lines[1:end])
     if len(head) > MAX_CHARS:
         raise InputError(f"{label}:1: the front matter has {len(head):,} characters; at most {MAX_CHARS:,} are read.")
@@ -55,7 +55,7 @@ def _parse(head: str, label: str) -> tuple[dict[str, Any], dict[str, int]]:
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
                 event = self.peek_event()
-                raise yaml.composer.ComposerError(None, None, "aliases (`*name`) are not read", event.start_mark)
+                raise yaml.composer.ComposerError(None, None, "aliases (`*name`) are not supported", event.start_mark)
             return super().compose_node(parent, index)
 
     loader = None
@@ -99,7 +99,7 @@ def _key_lines(node: Any, label: str) -> dict[str, int]:
         for key, value in mapping.value:
             name, line = f"{prefix}{key.value}", 2 + key.start_mark.line
             if name in lines:
-                raise InputError(f"{label}:{line}: the key {name} appears twice, also on line {lines[name]}.")
+                raise InputError(f"{label}:{line}: the key {name} is already set on line {lines[name]}.")
             lines[name] = line
             if isinstance(value, yaml.MappingNode) and not prefix:
                 pending.append((f"{name}.", value))

@@ -35,7 +35,7 @@ _OPTS: dict[str, tuple[tuple[type, ...], str]] = {
     "user_prompt": ((bool, str), "true, false or a question"),
     "modes": ((list, str), "a list of modes"),
     "filetypes": ((list, str), "a list of filetypes"),
-    "adapter": ((dict, str), "a name, or name and model"),
+    "adapter": ((dict, str), "a name, or a mapping with name and model"),
 }
 _NOT_USED = {
     "tools": "write @{group} in the text, or choose them with /tools",
@@ -149,7 +149,7 @@ class _Reader:
             if key in _NOT_USED:
                 self._note(line, f"{key} is not used: {_NOT_USED[key]}")
             elif self._origin == "project" and key in _NOT_FROM_A_PROJECT:
-                self._note(line, f"{key} of a project's prompt is not used")
+                self._note(line, f"{key} is not used in a project's prompt")
             elif (not inner and top not in _TOP) or (top == "opts" and inner and inner not in _OPTS):
                 self._note(line, f"unknown key `{key}`")
 
@@ -205,7 +205,7 @@ class _Reader:
             raise self._wrong(key, '"chat" or "inline"', value)
         if value == "inline" and self._origin == "project":
             self._note(
-                self._matter.lines[key], f'{key}: "inline" of a project\'s prompt is not used; it goes to the chat'
+                self._matter.lines[key], f'{key}: "inline" is not used in a project\'s prompt; it goes to the chat'
             )
             return "chat"
         return "inline" if value == "inline" else "chat"
@@ -225,7 +225,7 @@ class _Reader:
         value = self._matter.values.get("parameters") or []
         if not isinstance(value, list):
             raise self._wrong("parameters", "a list", value)
-        expected = "names, or name, description, default, choices and optional"
+        expected = "a name, or a mapping with name, description, default, choices and optional"
         for item in value:
             given = {"name": item} if isinstance(item, str) else item
             try:

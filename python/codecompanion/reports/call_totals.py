@@ -19,7 +19,7 @@ from codecompanion.reports.record import Call, Record
 PER_MILLION = 1_000_000
 _LOSSES = {
     "": "the server no longer had them in its cache",
-    "restart": "the server was started or loaded the model again",
+    "restart": "the server restarted or reloaded the model",
     "other_request": "another chat or request used the slot",
 }
 WARM_S = 300.0

@@ -126,10 +126,10 @@ def _requests(
         ("saved", f"~{tokens_text(savings.tokens)}", saved),
     ]
     lines += ["", *_money_table(("", "tokens", "money"), rows, sums, page)]
-    note = "Without: each request with everything that edits, compactions and shaping had removed."
+    note = "Without: requests including everything that edits, compactions and shaping removed."
     if savings.too_large:
         those = counted(savings.too_large, "request") if savings.too_large > 1 else "One request"
-        them = "count as large as it" if savings.too_large > 1 else "counts as large as it"
+        them = "count as a full window each" if savings.too_large > 1 else "counts as a full window"
         note += f" {those} would not have fit the window and {them}."
     return [*lines, "", note]
 
@@ -156,7 +156,7 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
     if sums.included > sums.local:
         adapters = sorted({call.adapter for call in record.calls if call.is_included and not call.is_local})
         those = counted(sums.included - sums.local, "call")
-        lines.append(f"A plan includes {those} ({', '.join(adapters)}): no charge for tokens, not counted in budgets.")
+        lines.append(f"Included in a plan: {those} ({', '.join(adapters)}), no token charge, not counted in budgets.")
     return [*lines, *_saved(sums, savings, page)]
 
 
@@ -217,9 +217,7 @@ def _counts(counts: LocalCounts | None, page: Page) -> list[str]:
         (f"exact ({counts.vocabulary})", f"{counts.exact:,}", ""),
         ("estimate", f"~{counts.estimated:,}", off),
     ]
-    note = (
-        "Messages only. Models with other vocabularies count differently; the reports of their providers correct that."
-    )
+    note = "Messages only. Models with other vocabularies count differently; provider reports correct for that."
     title = "## Messages in the context, counted here"
     return ["", title, "", *table(("by", "tokens", "difference"), rows, page.width, "lrr"), "", note]
 
@@ -276,7 +274,7 @@ def _savings(savings: Savings, sums: Sums) -> list[str]:
     shaped = f", {tokens_text(savings.shaped_tokens)} of them by shaping requests" if savings.shaped_tokens else ""
     lines.append(f"- ~{tokens_text(savings.tokens)} tokens were not sent again{shaped}")
     if savings.broken_caches:
-        below = ", which is counted below" if sums.priced else ""
+        below = " (cost included below)" if sums.priced else ""
         lines.append(f"- changes invalidated the cache {counted(savings.broken_caches, 'time')}{below}")
     if savings.summary_tokens:
         price = f", {usd_text(savings.summary_usd)}" if savings.summary_usd else ""
@@ -302,7 +300,7 @@ def _calls(record: Record, sums: Sums) -> list[str]:
         trips = [counted(sums.calls, "provider call"), counted(sums.round_trips, "round trip")]
         lines.append(f"- {', '.join(trips)}: {', '.join(wrong)}")
     if sums.silent:
-        lines.append(f"- {counted(sums.silent, 'call')} without any usage reported")
+        lines.append(f"- {counted(sums.silent, 'call')} without reported usage")
     if summaries:
         costs = sum_calls(summaries)
         price = f", {usd_text(costs.usd)}" if costs.priced else ""

@@ -18,7 +18,7 @@ from codecompanion.reports.record import Stretch
 MAX_DROPPED = 20
 _BY = {"model": "by a model", "keywords": "by keywords", "index": "by the index"}
 """How a question was classified, in words, by classifier; none if code was requested."""
-WAS_ASKED_FOR = "code was asked for"
+WAS_ASKED_FOR = "code was requested"
 NOT_INDEXED = "index incomplete: the rest was searched as text"
 
 
@@ -71,7 +71,7 @@ def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) ->
     total, budget = tokens_text(fields.get("total_tokens", 0)), tokens_text(fields.get("budget_tokens", 0))
     if not fields.get("message_id"):
         is_out = fields.get("is_codebase_related") is False and fields.get("classified_by") in _BY
-        return f"nothing sent: it did not look project-related · {took}" if is_out else f"nothing sent · {took}"
+        return f"nothing sent: question did not look project-related · {took}" if is_out else f"nothing sent · {took}"
     code = f"{counted(len(pieces), 'snippet')} from {counted(files, 'file')}"
     more = f" · {above} still above" if above else ""
     return f"{code}{more} · {total} of {budget} tokens by characters/4 · {took}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codecompanion.reports.call_totals import Sums
 from codecompanion.reports.markdown import INCLUDED, LOCAL, PRICE_UNKNOWN, duration_text, tokens_text, usd_text
 
-REMEDY = "To set a price: `opts.price` of the adapter, see :help codecompanion-cost."
+REMEDY = "To set a price, use the adapter's `opts.price`; see :help codecompanion-cost."
 UNKNOWN = "unknown"
 """Text for an unknown price in a column of costs."""
 

@@ -277,7 +277,7 @@ def _check(stages: tuple[AnyStage, ...], key: str) -> None:
         where, word = f"{key}[{number}]", word_of(stage)
         of_stage = next(place for place, kinds in enumerate(_PHASES) if type(stage) in kinds)
         if type(stage) in seen:
-            raise ConfigError(f"{where}.use", f"{word} appears twice", "each stage once")
+            raise ConfigError(f"{where}.use", f"{word} appears twice", "each stage only once")
         if of_stage < phase:
             raise ConfigError(f"{where}.use", f"{word} comes too late", f"it before {word_of(stages[number - 1])}")
         for mark, marked in (("ours", stage.ours), ("document", stage.document)):
@@ -289,7 +289,7 @@ def _check(stages: tuple[AnyStage, ...], key: str) -> None:
         seen.add(type(stage))
     for kinds in _ONE_OF:
         if len(seen.intersection(kinds)) != 1:
-            raise ConfigError(key, "a stage is missing, or there are two", f"one of {', '.join(map(_word, kinds))}")
+            raise ConfigError(key, "a stage is missing or duplicated", f"exactly one of {', '.join(map(_word, kinds))}")
 
 
 def parameters_of(stage: Stage) -> tuple[str, ...]:

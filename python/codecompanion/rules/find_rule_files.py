@@ -103,7 +103,7 @@ def _several(
     for path in paths:
         found.append(path)
         if len(found) > MAX_FILES:
-            yield Problem(f"Rules {named}: it matches more than {MAX_FILES} files; none was read. Name fewer.")
+            yield Problem(f"Rules {named}: more than {MAX_FILES} files match, so none was read. Name fewer files.")
             return
     if not found:
         yield Missing(named)
@@ -134,8 +134,8 @@ def _checked(path: Path, root: Path, follows: bool, by_user: bool, *, is_named: 
     is_named_so = not by_user and inside and not path.is_symlink()  # `AGENTS.md -> .env` is not
     if not by_user and not is_named_so and not (_is_below(real, places) and _is_rule_text(real, path.name)):
         return Problem(
-            f"Rules {path.name}: it is a link to {real}, which is not read for a project. Name that file in your"
-            " configuration by its absolute path if you want it."
+            f"Rules {path.name}: it is a link to {real}, which is not read for a project. To use it, name it in your"
+            " configuration by its absolute path."
         )
     of_project = inside or repository_of(root) in real.parents
     return Found(real, label_of(real, root), follows, not by_user or (of_project and not is_named))

@@ -94,7 +94,7 @@ def load_named(
         nearest = get_close_matches(name, settings.groups, n=1)
         known = ", ".join(settings.groups) or "none"
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"the groups are: {known}."
-        return RulesLoaded(problems=(f"There is no group of rules named {name!r}; {hint}",))
+        return RulesLoaded(problems=(f"There is no rule group named {name!r}; {hint}",))
     return load_group(group, root, already, may_read)
 
 
@@ -174,7 +174,7 @@ class _Reading:
             found = find_include(include, source, self._root)
             if isinstance(found, Found) and depth == MAX_INCLUDE_DEPTH and str(found.real) not in self._seen:
                 self.problems.append(
-                    f"Rules {item.path}: @{include.spellings[0]} was not read: more than {MAX_INCLUDE_DEPTH} deep."
+                    f"Rules {item.path}: @{include.spellings[0]} was not read: nested over {MAX_INCLUDE_DEPTH} deep."
                 )
             elif found is not None:
                 self.add(found, depth + 1)

@@ -109,14 +109,14 @@ def _open_or_repair(path: Path, owner: Owner, now: float) -> tuple[sqlite3.Conne
         connection = _open_sound(path)
         lost = commits and _lost_frames(connection, commits)
         if lost:
-            repaired = StoreCorrupt(f"The newest changes of the chat history are damaged: {lost} lost; {SEE_RESTORE}")
+            repaired = StoreCorrupt(f"The newest changes to the chat history are damaged: {lost} lost; {SEE_RESTORE}")
         return connection, repaired
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if not is_damage(error):
             raise
         if owner.others_alive():
             raise StoreCorrupt(
-                f"close all other Neovims and open the chat again: that repairs the damaged {path} ({error})"
+                f"{path} is damaged; to repair it, close all other Neovims and open the chat again ({error})"
             ) from error
     from codecompanion.store.damage.salvage import repair  # not needed at startup
 
@@ -182,7 +182,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Migrate the file; a version that does not match the tables (as in a restored dump) counts as damage."""
     found = version_of(connection)
     if found < 0 or (not found and connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
-        raise damage(f"the file has tables, and the version {found}")
+        raise damage(f"the file has tables, but its version is {found}")
     try:
         migrate(connection, str(path))
     except sqlite3.OperationalError as error:

@@ -19,17 +19,17 @@ from codecompanion.errors import StoreCorrupt, StoreError, StoreUnavailable
 
 FILE_NAME = "sessions.db"
 SEE_RESTORE = "see :CodeCompanionRestore"
-RESTORE = ":CodeCompanionRestore brings chats back from their checkpoints"
+RESTORE = ":CodeCompanionRestore restores chats from their checkpoints"
 BUSY_TIMEOUT_MS = 5_000
 
 _PRIMARY_CODE = 0xFF  # extended result codes have the primary code in their low byte
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _UNWRITABLE = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space and try again",
-    sqlite3.SQLITE_IOERR: "the disk refused to write; check free space, quota and the disk's health",
+    sqlite3.SQLITE_IOERR: "the disk reported an I/O error; check free space, quota and the disk's health",
     sqlite3.SQLITE_READONLY: "the file is read-only; make it and its folder writable",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened; check that the folder exists and is writable",
-    sqlite3.SQLITE_PERM: "permission was refused; make the file and its folder writable",
+    sqlite3.SQLITE_PERM: "permission denied; make the file and its folder writable",
     sqlite3.SQLITE_BUSY: "another process keeps the file locked; close other Neovims using it and try again",
     sqlite3.SQLITE_LOCKED: "another process keeps the file locked; close other Neovims using it and try again",
 }
@@ -37,8 +37,8 @@ _OS_ADVICE = {
     errno.ENOSPC: "the disk is full; free some space and try again",
     errno.EDQUOT: "the disk quota is used up; free some space and try again",
     errno.EROFS: "the file system is read-only; set another data folder or make it writable",
-    errno.EACCES: "permission was refused; make the folder writable",
-    errno.EPERM: "permission was refused; make the folder writable",
+    errno.EACCES: "permission denied; make the folder writable",
+    errno.EPERM: "permission denied; make the folder writable",
 }
 
 

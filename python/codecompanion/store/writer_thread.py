@@ -110,7 +110,7 @@ class Writer:
         """Report, once, that the lost file cannot be replaced."""
         problem = explain(error, self._database.path)
         if problem is not error:
-            problem = StoreUnavailable(f"Chat history {self._watch.state()} while open, not written again: {problem}")
+            problem = StoreUnavailable(f"Chat history {self._watch.state()} while open; cannot restore it: {problem}")
         if str(problem) != self._told:
             self._told = str(problem)
             _calmly(self._tell, problem)

@@ -62,11 +62,11 @@ def _wrong_keywords(schema: Mapping[str, Any], at: str) -> Iterator[str]:
     kinds = schema.get("type", "object")
     named = [kinds] if isinstance(kinds, str) else kinds
     if not isinstance(named, list) or not named or any(kind not in _TYPES for kind in named):
-        yield f"its schema has the type {kinds!r}{at}; the types are {', '.join(sorted(_TYPES))}"
+        yield f"its schema has an invalid type {kinds!r}{at}; valid types are {', '.join(sorted(_TYPES))}"
     for keyword, kind in (("properties", Mapping), ("required", list), ("enum", list), ("anyOf", list)):
         if keyword in schema and not isinstance(schema[keyword], kind):
-            yield f"its schema has a wrong {keyword!r}{at}"
+            yield f"its schema has an invalid {keyword!r}{at}"
     for keyword in (*_NUMBERS, *_SIZES):
         value = schema.get(keyword, 0)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            yield f"its schema has a wrong {keyword!r}{at}"
+            yield f"its schema has an invalid {keyword!r}{at}"

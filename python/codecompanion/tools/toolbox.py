@@ -162,7 +162,7 @@ class Toolbox:
 def _problem_with(tool: Tool) -> str:
     spec = tool.spec
     if not isinstance(spec.name, str) or not _NAME.fullmatch(spec.name):
-        return "its name must have 1 to 64 letters, digits, “_” and “-”"
+        return "its name must be 1 to 64 characters: letters, digits, “_” or “-”"
     if not isinstance(spec.description, str) or not spec.description.strip():
         return "it has no description"
     if len(spec.description) > _MAX_DESCRIPTION_CHARS:

@@ -188,9 +188,9 @@ def _why(error: Exception) -> str:
 
     text = str(error).rstrip(".")
     if isinstance(error, httpcore2.ConnectError) and "attempts failed" in text:
-        return "nothing answers there"
+        return "the server cannot be reached"
     if isinstance(error, httpcore2.ReadError) or "closed connection" in text:
-        return "the server ended the connection before the page was complete"
+        return "the server closed the connection before the page was complete"
     return text or type(error).__name__
 
 

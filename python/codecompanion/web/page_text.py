@@ -45,7 +45,7 @@ def page_of(fetched: Fetched) -> Page:
         return _html(body, fetched.charset)
     is_text = kind.startswith("text/") or kind in _TEXT_TYPES or kind.endswith(("+json", "+xml"))
     if text_files.is_binary(body) or not (is_text or not kind):
-        raise InputError(f"{fetched.url} was not attached: it is {kind or 'not text'}; expected a page, text or a PDF.")
+        raise InputError(f"{fetched.url} was not attached: it is {kind or 'not text'}; expected HTML, text or PDF.")
     return Page(text_files.printable(_decoded(body, fetched.charset)))
 
 

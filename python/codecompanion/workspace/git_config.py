@@ -100,7 +100,7 @@ def read_certainly(file: Path) -> list[tuple[str, str]]:
     content = read_start(file, MAX_BYTES + 1)
     text = content.decode("utf-8")
     if len(content) > MAX_BYTES or _CONTINUED.search(text):
-        raise ValueError(f"{file} is too large, or has lines that go on")
+        raise ValueError(f"{file} is too large or contains line continuations")
     return [(entry.key, entry.value) for entry in parse_config(text, is_strict=True)]
 
 

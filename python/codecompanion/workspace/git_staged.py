@@ -69,7 +69,7 @@ def _read(folder: Path, index: str, git_dir: str, work_tree: str) -> Staged:
     diff, withheld = diff_without_secrets(git(*_DIFF, "-M", *excluded))
     secret = (*secret, *withheld)
     for name in secret:
-        diff += f"diff --git a/{name} b/{name}\n(its text is left out: a file of keys or passwords)\n"
+        diff += f"diff --git a/{name} b/{name}\n(text omitted: the file may contain keys or passwords)\n"
     stat = git(*_DIFF, "-M", "--stat=80")
     try:
         subjects = git("log", "-n", str(_SUBJECTS), "--no-merges", "--format=%s")

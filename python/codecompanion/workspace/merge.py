@@ -42,7 +42,7 @@ def merge(base: str, ours: str, theirs: str, labels: tuple[str, str, str]) -> Me
                 max_bytes=MAX_BYTES,
             )
         except FileNotFoundError:
-            return Merged(ours, problem="git is needed to merge it with later changes, and was not found")
+            return Merged(ours, problem="git is needed to merge it with later changes but was not found")
         except OSError as error:
             return Merged(ours, problem=f"git could not merge it with later changes: {error}")
     if ended.stopped:

@@ -101,7 +101,7 @@ async def test_a_plan_that_is_not_granted_is_not_used(make: Maker, openai: ChatG
     openai.sign_in.callback = {"scope": "chatgpt.tokens.use.direct"}
     adapter = make()
     done = await log_in(adapter)
-    assert done.problem.startswith("chatgpt may not use your ChatGPT plan: log in again and allow it")
+    assert done.problem.startswith("chatgpt may not use your ChatGPT plan: log in again and grant access")
     assert isinstance((await ask(adapter)).error, MissingKey)
     openai.sign_in.consent = "allow"
     assert (await log_in(adapter)).problem == ""
@@ -276,10 +276,10 @@ async def test_the_page_shows_the_account_and_the_alternatives(make: Maker, open
 
 CLAIMS: dict[str, tuple[dict[str, Any], str]] = {
     "of another issuer": ({"iss": "https://evil.example"}, "it is from another issuer"),
-    "for another program": ({"aud": "oaiapp_other"}, "it is for another program"),
-    "for several": ({"aud": ["oaiapp_00000001", "oaiapp_other"]}, "it is for another program"),
-    "for nobody": ({"aud": []}, "it is for another program"),
-    "by another party": ({"azp": "oaiapp_other"}, "it is for another program"),
+    "for another program": ({"aud": "oaiapp_other"}, "it was issued for another client"),
+    "for several": ({"aud": ["oaiapp_00000001", "oaiapp_other"]}, "it was issued for another client"),
+    "for nobody": ({"aud": []}, "it was issued for another client"),
+    "by another party": ({"azp": "oaiapp_other"}, "it was issued for another client"),
     "expired": ({"exp": 1}, "it has expired; check this machine's clock"),
     "endless": ({"exp": None}, "it has expired"),
     "of another login": ({"nonce": "x"}, "it belongs to another login"),
@@ -302,7 +302,7 @@ async def test_an_identity_for_another_client_is_not_used(make: Maker, openai: C
 async def test_an_unreadable_identity_is_not_used(make: Maker, openai: ChatGPTServer, token: object) -> None:
     """An identity token of any unreadable shape is rejected."""
     openai.sign_in.token_answer = {"id_token": token}
-    with pytest.raises(AuthenticationFailed, match="OpenAI sent an unusable identity"):
+    with pytest.raises(AuthenticationFailed, match="OpenAI sent an invalid ID token"):
         await log_in(make())
     assert make.stored.session() is None
 

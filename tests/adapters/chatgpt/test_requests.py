@@ -158,7 +158,10 @@ async def test_nothing_else_is_requested_from_openai(make: Maker) -> None:
         ({"parameters": {"temperature": 1}}, "chatgpt.parameters.temperature: OpenAI does not accept it for a ChatGPT"),
         ({"parameters": {"truncation": "auto"}}, "chatgpt.parameters.truncation: OpenAI does not accept it"),
         ({"parameters": {"store": True}}, "chatgpt.parameters.store: is set by the request itself"),
-        ({"max_output_tokens": 100}, "chatgpt.schema.max_tokens: OpenAI accepts no reply limit for a ChatGPT plan"),
+        (
+            {"max_output_tokens": 100},
+            "chatgpt.schema.max_tokens: OpenAI does not accept a reply limit for a ChatGPT plan",
+        ),
         ({"options": {"reasoning_summary": "loud"}}, "chatgpt.opts.reasoning_summary: Invalid enum value 'loud'"),
         ({"options": {"compaction": True}}, "chatgpt.opts: Object contains unknown field `compaction`"),
     ],

@@ -159,7 +159,7 @@ async def test_a_revoked_plan_is_reported(make: Maker, openai: ChatGPTServer, cl
     adapter = await make.logged_in()
     clock.now += HOUR
     openai.sign_in.token_answer = {"scope": "openid profile email offline_access"}
-    assert "no longer allows the use of your plan" in str((await ask(adapter)).error)
+    assert "no longer allows using your plan" in str((await ask(adapter)).error)
     assert sent(openai) == []
 
 

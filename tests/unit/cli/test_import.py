@@ -265,7 +265,7 @@ def test_a_saved_chat_keeps_tags_cycles_and_reasoning() -> None:
     ("origin", "raw", "words"),
     [
         ("claude-code", b'{"type": "user", "message": {"content": "a"}}\n{"type": ', "f:2: not JSON"),
-        ("claude-code", b'{"type": "mode"}', "f:1: no message in it; expected one entry of Claude Code per line"),
+        ("claude-code", b'{"type": "mode"}', "f:1: no messages in it; expected one entry of Claude Code per line"),
         ("claude-code", b'{"type": "user"}\n{"type": "user"}', 'f:1: expected an entry with "message"'),
         ("anthropic", b'{"messages": [{"role": "tool"}]}', 'f:1: messages[0]: "role": expected user'),
         ("anthropic", b'{"role": "user", "content": 7}', "content blocks, found a number"),

@@ -92,7 +92,7 @@ async def test_a_prefix_that_is_never_allowed_is_named_by_its_key(tmp_path: Path
     await host.aclose()
     key = "interactions.chat.tools.run_command.opts.allowed_prefixes"
     assert [mistake.partition(": ")[0] for mistake in mistakes] == [f"{key}[2]", f"{key}[3]"]
-    assert mistakes[0].endswith("such as “python3.11 build.sh”. Such commands still ask.")
+    assert mistakes[0].endswith("such as “python3.11 build.sh”. Such commands still need approval.")
 
 
 async def test_an_impossible_variable_is_reported_with_its_key(tmp_path: Path) -> None:

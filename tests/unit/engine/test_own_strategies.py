@@ -127,10 +127,10 @@ async def test_a_chat_is_managed_by_it_and_it_can_be_undone(tmp_path: Path) -> N
     [
         ("raise ValueError('no luck')", "the strategy mine failed: ValueError: no luck ("),
         ("raise SystemExit", "the strategy mine failed: SystemExit"),
-        ("return 'text'", "returned a str; expected a list of messages, or None"),
+        ("return 'text'", "returned a str; expected a list of messages or None"),
         ("return [1]", "returned a list; expected a list of messages"),
-        ("return list(reversed(messages))", "added a message, or changed their order"),
-        ("return [*messages, messages[0]]", "added a message, or changed their order"),
+        ("return list(reversed(messages))", "added a message or reordered the messages"),
+        ("return [*messages, messages[0]]", "added a message or reordered the messages"),
         ("return [env.with_text(m, 'x') for m in messages]", "changed a message that must stay unchanged"),
         ("return [m for m in messages if m.id != 'b']", "removed a message that must stay"),
         ("return [m for m in messages if m.id != 'r']", "removed a message that must stay"),
@@ -201,7 +201,7 @@ async def test_a_failure_leaves_the_chat_unchanged(tmp_path: Path) -> None:
         ("def shorten(a): pass", "mine", "the function has 1 parameters"),
         ("def shorten(a, b: int, c): pass", "mine", "`b` is not a dataclass"),
         ("x = 1 / 0", "mine", "ZeroDivisionError: division by zero"),
-        ("def shorten(a, b, c): pass", "select_window", "there is a built-in strategy of this name"),
+        ("def shorten(a, b, c): pass", "select_window", "a built-in strategy has this name"),
         (
             "from dataclasses import dataclass\n@dataclass\nclass P:\n  a: int\ndef shorten(m, p: P, e): pass",
             "mine",

@@ -54,7 +54,7 @@ def test_a_window_divided_among_slots_is_explained() -> None:
 
 def test_a_model_without_tools_is_reported_with_the_reason() -> None:
     """A refusal by the server takes precedence over its template."""
-    assert "the chat template of the model does not support them" in advise(ServerFacts(tools=False), LLAMA_CPP, 0)
+    assert "the model's chat template does not support them" in advise(ServerFacts(tools=False), LLAMA_CPP, 0)
     refused = ServerFacts(tools=False, refuses_tools="the server was started without --jinja")
     assert advise(refused, LLAMA_CPP, 0).startswith("No tools are sent: the server was started without --jinja.")
 

@@ -54,7 +54,7 @@ def test_without_headings_the_body_is_the_users_message_and_the_file_names_the_c
         ("---\nname: x\n\topts: y\n---\nhi", "docs.md:3: the front matter is not valid YAML: "),
         ("---\nname: [x\n---\nhi", "docs.md:"),
         ("---\n- name\n---\nhi", "docs.md:2: expected `key: value` lines in the front matter."),
-        ("---\nname: a\nname: b\n---\nhi", "docs.md:3: the key name appears twice, also on line 2."),
+        ("---\nname: a\nname: b\n---\nhi", "docs.md:3: the key name is already set on line 2."),
         ("---\nopts: &a {alias: x}\nname: *a\n---\nhi", "docs.md:3: the front matter is not valid YAML: aliases"),
         (
             "---\nname: !!python/object/apply:os.system ['true']\n---\nhi",

@@ -390,7 +390,7 @@ def test_tokens_that_a_server_had_to_read_again_are_shown_with_the_cause() -> No
     for text in (written(log), trace_report(record, find_turn(record, 1), PAGE)):
         assert "- read again: 3,100 tokens (another chat or request used the slot)" in text
         assert "- read again: 5,000 tokens (the server no longer had them in its cache)" in text
-        assert "- read again: 700 tokens (the server was started or loaded the model again)" in text
+        assert "- read again: 700 tokens (the server restarted or reloaded the model)" in text
     assert "read again" not in written(worked_chat())
 
 

@@ -242,7 +242,7 @@ def test_autoload_reads_each_group_once_and_names_those_that_do_not_exist(root: 
     )
     loaded = autoload(settings, root)
     assert _paths(loaded) == ["a.md", "b.md"]
-    assert loaded.problems == ("There is no group of rules named 'twoo'; did you mean 'two'?",)
+    assert loaded.problems == ("There is no rule group named 'twoo'; did you mean 'two'?",)
     assert autoload(RulesSettings(groups=settings.groups, autoload=("one",), enabled=False), root) == RulesLoaded()
     assert load_named(settings, "zzz", root).problems[0].endswith("the groups are: one, two.")
 

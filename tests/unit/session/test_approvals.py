@@ -109,7 +109,7 @@ async def test_a_file_changed_during_the_approval_is_asked_about_again(tmp_path)
     assert again.before == "zero\none\ntwo\n"
     assert again.after == "zero\none\n2\n"
     assert bench.of(Notice)[-1].text == (
-        "a.txt changed while the approval was open; here is the change again."
+        "a.txt changed while the approval was open; here is the updated change."
         " Your changes to the proposal were not written."
     )
     assert file.read_text() == "zero\none\ntwo\n"

@@ -122,7 +122,7 @@ async def test_a_broken_reply_reports_the_parts_that_were_kept(tmp_path):
         session.submit(submit(f"m{number}", number))
         await bench.idle(session)
     assert [end.error for end in bench.of(TurnFinished)] == [
-        "s: the connection was lost. The part that arrived is kept; /continue continues it.",
+        "s: the connection was lost. The partial reply is kept; /continue continues it.",
         "s: the connection was lost.",
     ]
 
@@ -143,5 +143,5 @@ async def test_a_long_result_that_cannot_be_stored_whole_is_kept_in_part(tmp_pat
     assert (result.blob, len(result.text) <= 2000) == ("", True)
     assert "They could not be stored either" in result.text
     assert "stored:" not in result.text
-    assert [n.text for n in bench.of(Notice)] == ["Only the ends of a long result are kept: the disk is full"]
+    assert [n.text for n in bench.of(Notice)] == ["Only the start and end of a long result are kept: the disk is full"]
     assert bench.of(TurnFinished)[0].reason == "done"

@@ -34,12 +34,12 @@ M.groups = {
   { "CodeCompanionApproval", "DiagnosticWarn", "The question of an approval" },
   { "CodeCompanionInvisible", "WarningMsg", "Invisible text in an approval" },
   { "CodeCompanionApprovalKey", "Special", "The keys of an approval" },
-  { "CodeCompanionMeter", "Comment", "How full the context is" },
-  { "CodeCompanionMeterHigh", "DiagnosticWarn", "The meter from 80 % on" },
-  { "CodeCompanionChartSent", "Identifier", "The area in the chart of /cost" },
-  { "CodeCompanionChartWithout", "DiagnosticWarn", "The line in that chart" },
-  { "CodeCompanionChartLimit", "Comment", "Limits and axes of the chart" },
-  { "CodeCompanionMeterFull", "DiagnosticError", "The meter from 95 % on" },
+  { "CodeCompanionMeter", "Comment", "The context meter" },
+  { "CodeCompanionMeterHigh", "DiagnosticWarn", "The meter at 80 % or more" },
+  { "CodeCompanionChartSent", "Identifier", "The area in the /cost chart" },
+  { "CodeCompanionChartWithout", "DiagnosticWarn", "The line in the /cost chart" },
+  { "CodeCompanionChartLimit", "Comment", "Limits and axes of the /cost chart" },
+  { "CodeCompanionMeterFull", "DiagnosticError", "The meter at 95 % or more" },
 }
 
 ---Groups for status lines, whose background differs from that of the text. The colours of `group` are readable on the

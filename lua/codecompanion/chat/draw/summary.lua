@@ -93,7 +93,7 @@ local function facts(event)
   local took = (event.duration_ms or 0) > 0 and " in " .. numbers.duration(event.duration_ms) or ""
   local why = by:match("^no model: (.+)")
   if vim.startswith(by, "no model") then
-    by = "code, without a model" .. by:sub(#"no model" + 1)
+    by = "the plugin, without a model" .. by:sub(#"no model" + 1)
   end
   local written = why and ("- written from the log%s: %s"):format(took, why) or ("- written by %s%s"):format(by, took)
   local found = { by ~= "" and written or nil }

@@ -19,8 +19,8 @@ local NARROW = 50
 local MARKS = { ["in"] = "✓", out = " ", ["left out"] = "✗", pinned = "⚑" }
 local ABOVE = "↑"
 local CHOSEN = {
-  ["left out"] = "you left it out, from the next question on",
-  pinned = "you pinned it, from the next question on",
+  ["left out"] = "left out from the next question on",
+  pinned = "pinned from the next question on",
 }
 ---Short forms of the reasons, for narrow rows.
 local SHORT = {

@@ -19,7 +19,7 @@ local function lines_of(rows)
     width = math.max(width, api.nvim_strwidth(row.tool))
   end
   return vim.tbl_map(function(row)
-    local what = row.what == "" and "every call, except files that run code" or visible.line(row.what).text
+    local what = row.what == "" and "every call, except on files that run code" or visible.line(row.what).text
     local tool = row.tool .. (" "):rep(width - api.nvim_strwidth(row.tool))
     local where = row.configured and "  · from your configuration" or ""
     return blocks.one_line(("%s  %s%s"):format(tool, what, where))

@@ -14,7 +14,7 @@ local M = {}
 ---@return CodeCompanion.AlwaysScope[]
 local function scopes_of(event)
   if event.filetype ~= "sh" then
-    local but = event.path ~= "" and ", except files that run code" or ""
+    local but = event.path ~= "" and ", except on files that run code" or ""
     return { { text = ("Always allow %s in this chat%s"):format(event.name, but) } }
   end
   local hosts = ""

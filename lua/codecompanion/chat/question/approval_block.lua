@@ -31,7 +31,7 @@ local PLACES = {
 }
 ---Reasons for running a failed command again, by `place`; the accept key is appended.
 local RETRIES = {
-  network = { "It failed in the sandbox (no network).", "runs it with the network" },
+  network = { "It failed in the sandbox (no network).", "runs it with network access" },
   outside = { "It failed in the sandbox.", "runs it outside" },
 }
 

@@ -150,7 +150,7 @@ local function problem_of(name, entry, built_in)
   if not entry then
     return not built_in[name] and not ELSEWHERE[name] and path .. "no built-in command has this name" or nil
   elseif not name:find("^%a[%w_-]*$") then
-    return path .. "a name is a letter, then letters, digits, `_` and `-`"
+    return path .. "a name must be a letter, then letters, digits, `_` or `-`"
   elseif built_in[name] then
     return entry.callback and path .. "a built-in command has this name; choose another one" or nil
   elseif not entry.callback then

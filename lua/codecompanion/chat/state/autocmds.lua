@@ -31,8 +31,8 @@ M.list = {
     data = {
       { "submit_id", "integer: number of your message" },
       { "message_id", "string" },
-      { "cycle", "integer: number of the cycle that it starts" },
-      { "tokens", "integer: its size, 0 if unknown" },
+      { "cycle", "integer: number of the cycle that the message starts" },
+      { "tokens", "integer: size of the message, 0 if unknown" },
     },
   },
   {
@@ -67,7 +67,7 @@ M.list = {
     data = {
       { "cleared", "integer: number of cleared results" },
       { "cut", "table<string, integer>: percentage still sent, by message id" },
-      { "tokens_before", "integer: size of the request before" },
+      { "tokens_before", "integer: size of the request before clearing" },
       { "tokens_after", "integer" },
       { "call_ids", "string[]" },
     },
@@ -89,7 +89,7 @@ M.list = {
       { "trigger", 'string: "proactive", "reactive" or "manual"' },
       { "summariser", "string" },
       { "messages", "integer: number of replaced messages" },
-      { "tokens_before", "integer: size of the request before" },
+      { "tokens_before", "integer: size of the request before compaction" },
       { "tokens_after", "integer" },
       { "duration_ms", "integer" },
     },

@@ -72,16 +72,16 @@ M.list = {
     description = "Earlier turns were removed from a request or shortened in it.",
     data = {
       { "prior_turns", "integer: number of earlier turns that the request contains" },
-      { "prior_input_bytes", "integer: their size" },
+      { "prior_input_bytes", "integer: size of these turns" },
       { "raw_prior_turns", "integer: number of turns sent unchanged" },
-      { "raw_input_bytes", "integer: their size" },
+      { "raw_input_bytes", "integer: size of these turns" },
       { "compacted_prior_turns", "integer: number of turns sent with shortened results" },
-      { "compacted_input_bytes", "integer: their size as sent" },
+      { "compacted_input_bytes", "integer: size of these turns as sent" },
       { "omitted_prior_turns", "integer: number of turns covered only by the summary" },
-      { "omitted_input_bytes", "integer: their size" },
+      { "omitted_input_bytes", "integer: size of these turns" },
       {
         "turn_ids",
-        "string[]: turns removed since the last event of this type, or all of them in the first after a restart",
+        "string[]: turns removed since the last event of this type, or all removed turns after a restart",
       },
     },
   },
@@ -91,8 +91,8 @@ M.list = {
     data = {
       { "summary", "string: the new summary" },
       { "removedCount", "integer: number of messages it replaces" },
-      { "tokensBefore", "integer: size of the next request before" },
-      { "tokensAfter", "integer: its size afterwards, including the summary" },
+      { "tokensBefore", "integer: size of the next request before compaction" },
+      { "tokensAfter", "integer: size of the next request after compaction, including the summary" },
       { "proactive", "boolean: true if the window was not full yet, absent otherwise" },
       { "metadata", "table: availableTokens, originalTokens, truncatedToolResults, removedMessages, kind" },
     },
@@ -102,8 +102,8 @@ M.list = {
     description = "Tool results were shortened; no message had to be removed.",
     data = {
       { "count", "integer: number of results" },
-      { "before", "integer: size of the next request before" },
-      { "after", "integer: its size afterwards" },
+      { "before", "integer: size of the next request before shortening" },
+      { "after", "integer: size of the next request after shortening" },
     },
   },
   {
@@ -150,7 +150,7 @@ M.list = {
     data = {
       { "attempt", "integer: number of the attempt, from 1" },
       { "tokensBefore", "integer: size of the rejected request" },
-      { "tokensAfter", "integer: size after" },
+      { "tokensAfter", "integer: size of the shortened request" },
       { "removedCount", "integer: number of messages removed from it" },
     },
   },
@@ -192,7 +192,7 @@ M.list = {
     name = "CodeCompanionSessionRestored",
     description = "The chat was restored from a checkpoint.",
     data = {
-      { "source", "integer: 1 checkpoint, 2 snapshot, 3 and 4 those in an older format, 5 record of events" },
+      { "source", "integer: 1 = checkpoint, 2 = snapshot, 3 and 4 = the same in an older format, 5 = event log" },
       { "chat", "string: the chat it was restored from" },
       { "messages", "integer: number of messages" },
       { "upgraded", "boolean: whether it was in an older format" },

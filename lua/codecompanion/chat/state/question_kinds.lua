@@ -14,7 +14,7 @@ return {
       { "accept_change", "let the model answer" },
       { "reject_change", "no" },
     },
-    notice = " · the server waits",
+    notice = " · the server is waiting",
     hints = {
       always_accept = "The server asks each time",
       cancel = "Reject it, or stop the call with q",
@@ -28,7 +28,7 @@ return {
       { "reject_change", "decline" },
       { "cancel", "close without an answer" },
     },
-    notice = " · the server waits",
+    notice = " · the server is waiting",
     hints = {
       always_accept = "The server asks each time",
     },

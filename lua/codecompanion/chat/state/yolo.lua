@@ -34,7 +34,7 @@ function M.sentence(on)
     return "YOLO mode is off: tools ask again."
   end
   local names = still_asking()
-  names[#names + 1] = "changes of files that run code (Makefile, .git, CI …)"
+  names[#names + 1] = "changes to files that run code (Makefile, .git, CI …)"
   return ("YOLO mode is on: tools run without asking. Exceptions: %s."):format(table.concat(names, ", "))
 end
 

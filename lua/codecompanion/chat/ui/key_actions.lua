@@ -173,7 +173,7 @@ function M.show_original(chat)
     if fold then
       folds.set_closed(chat, fold, false)
     end
-    return say.hint("Only the snippets are here; the rest is in the Neovim with the chat")
+    return say.hint("Only the snippets are here; the rest is in the Neovim that has this chat open")
   end
   if item and item.gathered then
     return require("codecompanion.chat.lists.gathered_code").shown(chat, item.message_id)

@@ -24,7 +24,7 @@ local function undo_elsewhere(chat, step)
     return say.hint(("%s %s this file change."):format(key, item.change.reverted and "reapplies" or "reverts"))
   end
   local word = step < 0 and "undo" or "redo"
-  say.hint(("Nothing to %s here: it works in the input, on cards and on ✂ lines."):format(word))
+  say.hint(("Nothing to %s here; this works in the input, on cards and on ✂ lines."):format(word))
 end
 
 ---@param chat CodeCompanion.Chat

@@ -64,7 +64,7 @@ vim.list_extend(fields, {
         type = "string",
         optional = true,
         check = function(value)
-          return not value:match("^%w+://.") and "a proxy looks like [protocol]://[host]:[port]" or nil, value
+          return not value:match("^%w+://.") and "expected [protocol]://[host]:[port]" or nil, value
         end,
         description = "Proxy for all requests: protocol://host:port.",
       },

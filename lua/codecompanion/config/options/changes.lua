@@ -22,8 +22,8 @@ function M.fields()
   return {
     {
       name = "keymaps",
-      description = "Keys to accept or reject a proposed change: { modes = { n = … } }, or false. They exist only while"
-        .. " there is one.",
+      description = "Keys to accept or reject a proposed change: { modes = { n = … } }, or false. Active only while"
+        .. " a change is proposed.",
       fields = vim.tbl_map(function(key)
         return { name = key[1], description = key[3], disable = true, fields = { keymaps.modes(key[2]) } }
       end, M.KEYS),

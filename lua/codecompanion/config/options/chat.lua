@@ -57,8 +57,8 @@ return {
   },
   {
     name = "editor_context",
-    description = "Parts of the editor to mention, see |codecompanion-editor-context|; false disables one, your own"
-      .. " need a `callback`.",
+    description = "Editor content to mention, see |codecompanion-editor-context|; false disables an item, your own"
+      .. " items need a `callback`.",
     fields = require("codecompanion.config.options.editor_context").fields(),
     values = require("codecompanion.config.options.editor_context").own(),
   },
@@ -71,7 +71,7 @@ return {
         type = { "string", "function" },
         optional = true,
         signature = "fun(ctx: CodeCompanion.SystemPromptContext): string",
-        description = "Replaces the system prompt; `${default_system_prompt}` or its `ctx` field is the built-in one.",
+        description = "System prompt; `${default_system_prompt}` or `ctx.default_system_prompt` is the built-in one.",
       },
       {
         name = "context_window",
@@ -97,7 +97,7 @@ return {
           type = "table",
           optional = true,
           check = require("codecompanion.config.policies").check,
-          description = "`extends`, and values for options.",
+          description = "`extends`, and option values.",
         },
       },
       {
@@ -134,7 +134,7 @@ return {
         name = "tell_open_file",
         type = "boolean",
         default = true,
-        description = "Tell the model which file and lines you look at, see |codecompanion-looking-at|.",
+        description = "Tell the model which file and lines you are looking at, see |codecompanion-looking-at|.",
       },
       {
         name = "tell_environment",

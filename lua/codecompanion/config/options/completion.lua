@@ -20,7 +20,7 @@ end
 local function check_filetypes(value)
   for filetype, wanted in pairs(value) do
     if type(filetype) ~= "string" or type(wanted) ~= "boolean" then
-      local text = "%s = %s; expected names of filetypes with true or false: { markdown = false }"
+      local text = "%s = %s; expected filetypes with true or false: { markdown = false }"
       return text:format(tostring(filetype), tostring(wanted))
     end
   end
@@ -47,8 +47,8 @@ local function check_tokens(value)
   return nil, value
 end
 
-local NO_KEY_PLACE = "is not the name of an environment variable; keys do not belong in a configuration: expected a"
-  .. ' name in capitals, "cmd:…" or "file:…"'
+local NO_KEY_PLACE = "expected the name of an environment variable"
+  .. ' in capitals, "cmd:…" or "file:…", not the key itself'
 
 ---Check the source of a key. The value is not shown, because it may be a key.
 ---@param value string
@@ -70,7 +70,7 @@ local function check_url(value)
   elseif value:match("^[%w._-]+:%d+$") or value:match("^[%w._-]+:%d+/%S*$") or value:match("^%[[%x:]+%]:%d+") then
     return nil, "http://" .. value
   end
-  return "an address begins with http:// or https://"
+  return "expected an address that begins with http:// or https://"
 end
 
 return {
@@ -208,7 +208,7 @@ return {
       key("accept", "Insert the whole suggestion."),
       key("accept_line", "Insert the next line of the suggestion."),
       key("accept_word", "Insert the next word of the suggestion."),
-      key("next", "Show the next suggestion; requests more."),
+      key("next", "Show the next suggestion, and request more."),
       key("previous", "Show the previous suggestion."),
       key("dismiss", "Hide the suggestion."),
       key("complete", "Request suggestions now."),

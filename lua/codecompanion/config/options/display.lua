@@ -127,13 +127,13 @@ return {
     type = "string",
     enum = { "auto", "always", "never" },
     default = "auto",
-    description = "Show title, model and size in the 'winbar'; `auto`: if no status line does. Your own stays.",
+    description = "Show title, model and size in the 'winbar'; `auto`: if no status line does. Your own is kept.",
   },
   {
     name = "tabline",
     type = "boolean",
     default = true,
-    description = "Show the titles of chats in the tab line. Your own 'tabline' stays.",
+    description = "Show the titles of chats in the tab line. Your own 'tabline' is kept.",
   },
   {
     name = "notify_unseen",

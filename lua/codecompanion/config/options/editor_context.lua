@@ -61,13 +61,13 @@ local function fields_of(optional, takes_argument)
           type = "boolean",
           default = takes_argument,
           description = optional and "Your callback takes an argument, `#{name:argument}`."
-            or "It takes an argument, `#{name:argument}`.",
+            or "The callback takes an argument, `#{name:argument}`.",
         },
         {
           name = "contains_code",
           type = "boolean",
           default = optional,
-          description = "Refuse it while `opts.send_code` is false.",
+          description = "Refuse the item while `opts.send_code` is false.",
         },
         {
           name = "complete",

@@ -31,7 +31,7 @@ end
 local function check_budgets(value)
   for model, budget in pairs(value) do
     if type(model) ~= "string" or type(budget) ~= "number" or budget < 0 or budget % 1 ~= 0 then
-      local text = '%s = %s; expected names of models with numbers of tokens: { ["gpt-4o"] = 30000 }'
+      local text = '%s = %s; expected model names with token counts: { ["gpt-4o"] = 30000 }'
       return text:format(tostring(model), tostring(budget))
     end
   end
@@ -131,7 +131,7 @@ return {
     type = "number",
     default = 1,
     check = between(0, 100),
-    description = "Leave out files larger than this, in megabytes; of files named with `@` this much is read.",
+    description = "Leave out files larger than this, in megabytes; only this much of a file named with `@` is read.",
   },
   {
     name = "supplement_when_files_selected",

@@ -29,7 +29,7 @@ local function check_texts(value)
   local texts = {}
   for name, text in pairs(value) do
     if type(name) ~= "string" or name == "" then
-      return 'expected names with strings: { NAME = "value" }'
+      return 'expected strings by name: { NAME = "value" }'
     elseif type(text) ~= "string" and type(text) ~= "number" then
       return ("%s is a %s; expected a string"):format(name, type(text))
     end
@@ -137,7 +137,7 @@ return {
     type = "integer",
     min = 0,
     default = 15000,
-    description = "Time limit for a message that waits for starting servers.",
+    description = "Maximum time that a message waits for servers to start.",
   },
   {
     name = "project_file",

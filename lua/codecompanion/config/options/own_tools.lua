@@ -19,7 +19,7 @@ return {
       name = "schema",
       type = "table",
       optional = true,
-      description = "JSON schema of the arguments, or a function definition as in OpenAI's API; if missing, none.",
+      description = "JSON schema of the arguments, or a function definition as in OpenAI's API; none by default.",
     },
     {
       name = "callback",

@@ -10,11 +10,11 @@ local function check_file(value)
   end
   for key in pairs(value) do
     if key ~= "path" and key ~= "parser" then
-      return ("unknown key %q; a file is a path or { path = …, parser = … }"):format(tostring(key))
+      return ("unknown key %q; expected a path or { path = …, parser = … }"):format(tostring(key))
     end
   end
   if type(value.path) ~= "string" or value.path == "" then
-    return "a file is a path or { path = …, parser = … }"
+    return "expected a path or { path = …, parser = … }"
   end
   if value.parser ~= nil and value.parser ~= "claude" and value.parser ~= "none" then
     return ('parser: got %s; expected "claude" or "none"'):format(vim.inspect(value.parser))

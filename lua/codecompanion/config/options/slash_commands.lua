@@ -11,7 +11,7 @@ return {
       type = "function",
       optional = true,
       signature = "fun(chat: CodeCompanion.SlashChat, argument: string): string?",
-      description = "The function; a returned string becomes input.",
+      description = "Function to run; a returned string is put into the input.",
     },
     {
       name = "description",

@@ -159,7 +159,7 @@ return {
         type = "list",
         default = {},
         items = { type = "string", description = "A pattern as in a `.gitignore`." },
-        description = "More files whose changes always ask, see |codecompanion-guarded-files|; `!` excludes files.",
+        description = "More files that always need approval, see |codecompanion-guarded-files|; `!` excludes files.",
       },
       {
         name = "max_result_chars",

@@ -73,7 +73,7 @@ return {
   },
   {
     name = "viewport",
-    description = "The lines of files that are on the screen",
+    description = "The lines of files visible on the screen",
     anywhere = true,
     callback = function()
       local texts = {}

@@ -112,7 +112,7 @@ return {
   },
   {
     name = "terminal",
-    description = "The end of the output of the last used terminal",
+    description = "The end of the last used terminal's output",
     argument = "name",
     complete = function()
       return vim.tbl_map(terminals.program, terminals.list())

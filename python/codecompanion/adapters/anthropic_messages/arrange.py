@@ -81,7 +81,7 @@ def _verbatim(block: dict[str, Any]) -> Block:
 
 def _readable(message: Message, part: CompactionPart) -> list[Message]:
     """Return a compaction that cannot be sent back as a text message; the session normally removes it earlier."""
-    _log.warning("a compaction of %s is sent as text: this request cannot return it", part.origin)
+    _log.warning("a compaction by %s is sent as text: this request cannot include the original block", part.origin)
     if not part.text.strip():
         return []
     return [with_changes(message, role="user", content=tagged(SUMMARY_ELEMENT, part.text))]

@@ -70,7 +70,7 @@ def read_block(block: Any, role: str, *, verbatim: bool = False) -> BlockFacts:
     """
     kind = block.get("type") if isinstance(block, Mapping) else None
     if not isinstance(kind, str):
-        return BlockFacts("", "a block is not an object with a type")
+        return BlockFacts("", "a block is not an object with a `type`")
     known = {key: block[key] for key in _KEYS.get(kind, ()) if key in block} if verbatim else block
     problem = "" if verbatim and kind not in _KEYS else _find_problem(kind, known, role)
     call = block.get("id" if kind == "tool_use" else "tool_use_id", "")
@@ -96,7 +96,7 @@ def find_text_problem(block: Mapping[str, Any]) -> str:
     if not isinstance(text, str):
         return "a text block has no text"
     if not text.strip():
-        return "a text block is empty or only whitespace"
+        return "a text block is empty or contains only whitespace"
     return ""
 
 
@@ -109,7 +109,7 @@ def _find_problem(kind: str, block: Mapping[str, Any], role: str) -> str:
     if unknown := set(block) - keys:
         return f"a {kind} block has the unknown key {min(unknown)!r}"
     if role != _ONLY_IN.get(kind, role):
-        return f"a {kind} block is in a message with the role {role!r}"
+        return f"a {kind} block is not allowed in a message with the role {role!r}"
     match kind:
         case "text":
             return find_text_problem(block)
@@ -117,7 +117,7 @@ def _find_problem(kind: str, block: Mapping[str, Any], role: str) -> str:
             return _source_problem(kind, block.get("source"))
         case "thinking":
             whole = isinstance(block.get("thinking"), str) and bool(block.get("signature"))
-            return "" if whole else "a thinking block has no text or no signature"
+            return "" if whole else "a thinking block lacks its text or signature"
         case "redacted_thinking":
             return "" if isinstance(block.get("data"), str) else "a redacted_thinking block has no data"
         case "tool_use":
@@ -126,28 +126,28 @@ def _find_problem(kind: str, block: Mapping[str, Any], role: str) -> str:
             return _result_problem(block)
         case _:
             wrong = block.get("content") == ""
-            return "a compaction block has an empty text; a failed one has null" if wrong else ""
+            return "a compaction block has empty text; a failed one must have null" if wrong else ""
 
 
 def _call_problem(block: Mapping[str, Any]) -> str:
     if not _ID.fullmatch(str(block.get("id", ""))):
-        return f"the tool_use id {block.get('id')!r} has characters that are not accepted"
+        return f"the tool_use id {block.get('id')!r} contains invalid characters"
     if not _CALLED_NAME.fullmatch(str(block.get("name", ""))):
-        return f"the called tool has the name {block.get('name')!r}, which is not accepted"
-    return "" if isinstance(block.get("input"), Mapping) else "the input of a tool_use is not an object"
+        return f"the called tool has the invalid name {block.get('name')!r}"
+    return "" if isinstance(block.get("input"), Mapping) else "the input of a tool_use block is not an object"
 
 
 def _result_problem(block: Mapping[str, Any]) -> str:
     if not _ID.fullmatch(str(block.get("tool_use_id", ""))):
-        return f"the tool_use_id {block.get('tool_use_id')!r} has characters that are not accepted"
+        return f"the tool_use_id {block.get('tool_use_id')!r} contains invalid characters"
     if not isinstance(block.get("is_error", False), bool):
-        return "is_error of a tool_result is not a boolean"
+        return "is_error of a tool_result block is not a boolean"
     content = block.get("content", "")
     if isinstance(content, str):
         return ""
     for one in content if isinstance(content, list) else [None]:
         if not isinstance(one, Mapping) or one.get("type") not in _NESTED:
-            return "the content of a tool_result is neither text nor blocks that are allowed in one"
+            return "the content of a tool_result block is neither text nor a list of allowed blocks"
         if one["type"] in _KEYS and (problem := _find_problem(one["type"], one, "user")):
             return f"{problem} (in a tool_result)"
     return ""
@@ -156,12 +156,12 @@ def _result_problem(block: Mapping[str, Any]) -> str:
 def _source_problem(kind: str, source: Any) -> str:
     form = source.get("type") if isinstance(source, Mapping) else None
     if form not in _SOURCE_KEYS or set(source) - _SOURCE_KEYS[form]:
-        return f"the source of a {kind} block has an unknown form"
+        return f"the source of a {kind} block has an unknown format"
     if missing := _SOURCE_KEYS[form] - set(source):
         return f"the source of a {kind} block lacks {min(missing)!r}"
     if form == "base64" and kind == "image":
         if source["media_type"] not in _MEDIA_TYPES:
-            return f"an image has the media type {source['media_type']!r}"
+            return f"an image has the unsupported media type {source['media_type']!r}"
         if len(source["data"]) > MAX_BASE64_BYTES:
             return "an image is larger than 5 MB"
     if form == "base64" and not source["data"]:

@@ -52,7 +52,7 @@ def _check_head(body: Mapping[str, Any]) -> Iterator[str]:
         yield "model is missing"
     limit = body.get("max_tokens")
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        yield "max_tokens is not a positive number"
+        yield "max_tokens is not a positive integer"
 
 
 def check_arguments(body: Mapping[str, Any]) -> Iterator[str]:
@@ -60,10 +60,10 @@ def check_arguments(body: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(body.get("stream", False), bool):
         yield "stream is not a boolean"
     if any(not isinstance(word, str) or not word.strip() for word in body.get("stop_sequences") or ()):
-        yield "a stop sequence has only whitespace"
+        yield "a stop sequence is blank or not a string"
     metadata = body.get("metadata")
     if metadata is not None and (not isinstance(metadata, Mapping) or set(metadata) - {"user_id"}):
-        yield "metadata has more than user_id"
+        yield "metadata may contain only user_id"
     if not isinstance(body.get("tool_choice"), Mapping | None):
         yield "tool_choice is not an object"
 
@@ -89,18 +89,18 @@ def _check_tools(body: Mapping[str, Any], *, has_calls: bool) -> Iterator[str]:
             continue
         name, schema = tool.get("name"), tool.get("input_schema")
         if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
-            yield f"a tool has the name {name!r}, which is not accepted"
+            yield f"a tool has the invalid name {name!r}"
         if unknown := set(tool) - _TOOL_KEYS:
             yield f"the tool {name} has the unknown key {min(unknown)!r}"
         if not isinstance(schema, Mapping) or schema.get("type") != "object" or _COMBINATORS & set(schema):
             yield f"the schema of the tool {name} is not a plain object"
     choice = body.get("tool_choice")
     if choice is not None and not tools and not body.get("mcp_servers"):
-        yield "tool_choice without tools"
+        yield "tool_choice is set, but there are no tools"
     if isinstance(choice, Mapping) and choice.get("type") == "tool" and choice.get("name") not in names:
         yield "tool_choice names a tool that does not exist"
     if has_calls and not tools:
-        yield "there are calls, but no tools"
+        yield "there are tool calls but no tools"
 
 
 def _check_thinking(body: Mapping[str, Any], *, starts_with_thinking: bool | None) -> Iterator[str]:
@@ -114,14 +114,14 @@ def _check_thinking(body: Mapping[str, Any], *, starts_with_thinking: bool | Non
         return
     budget, limit = thinking.get("budget_tokens"), body.get("max_tokens")
     if not isinstance(budget, int) or budget < SMALLEST_BUDGET:
-        yield f"the budget of thinking is below {SMALLEST_BUDGET}"
+        yield f"the thinking budget is below {SMALLEST_BUDGET}"
     elif isinstance(limit, int) and budget >= limit:
-        yield "the budget of thinking is not below max_tokens"
+        yield "the thinking budget is not below max_tokens"
     choice = body.get("tool_choice")
     if isinstance(choice, Mapping) and choice.get("type") in ("any", "tool"):
-        yield "thinking with a budget cannot be combined with a forced tool"
+        yield "a thinking budget cannot be combined with a forced tool"
     if starts_with_thinking is False:
-        yield "the running turn does not begin with thinking"
+        yield "the current turn does not begin with thinking"
 
 
 def _check_context_management(body: Mapping[str, Any], *, signed: bool) -> Iterator[str]:
@@ -133,13 +133,13 @@ def _check_context_management(body: Mapping[str, Any], *, signed: bool) -> Itera
     if unknown := [kind for kind in kinds if kind not in _EDITS]:
         yield f"unknown edit type {unknown[0]!r}"
     if len(set(kinds)) < len(kinds):
-        yield "an edit occurs twice"
+        yield "an edit type occurs twice"
     if "clear_thinking_20251015" in kinds[1:]:
-        yield "clear_thinking is not the first edit"
+        yield "clear_thinking must be the first edit"
     for edit in edits:
         trigger = edit.get("trigger") or {}
         if edit.get("type") == "compact_20260112" and trigger.get("value", SMALLEST_TRIGGER) < SMALLEST_TRIGGER:
-            yield f"the trigger of compaction is below {SMALLEST_TRIGGER}"
+            yield f"the compaction trigger is below {SMALLEST_TRIGGER}"
     if "compact_20260112" in kinds and signed:
         yield "compaction cannot run after a signed compaction"
 
@@ -149,9 +149,9 @@ def _check_compaction(body: Mapping[str, Any]) -> Iterator[str]:
     if compaction is None:
         return
     if compaction.get("type") != "summarize" or set(compaction) - {"type", "instructions"}:
-        yield "the compaction parameter has an unknown form"
+        yield "the compaction parameter has an unknown type or key"
     if len(compaction.get("instructions") or "") > MAX_INSTRUCTIONS_LENGTH:
-        yield "the instructions for the compaction are too long"
+        yield "the compaction instructions are too long"
     for name in ("context_management", "stop_sequences"):
         if body.get(name) is not None:
             yield f"{name} cannot be combined with compaction"

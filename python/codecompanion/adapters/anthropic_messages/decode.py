@@ -63,13 +63,13 @@ class MessagesDecoder(ReplyDecoder):
         try:
             message = msgspec.json.decode(body)
         except NOT_READABLE:
-            self.problem = self._malformed("the reply is not JSON")
+            self.problem = self._malformed("it is not JSON")
             return []
         if not isinstance(message, Mapping) or message.get("type") == "error" or "error" in message:
             self._fail(body)
             return []
         if not isinstance(message.get("content"), list):
-            self.problem = self._malformed("the reply does not have the shape of a message")
+            self.problem = self._malformed("it does not match the Messages API format")
             return []
         self._begin_message(message)
         for index, block in enumerate(message["content"]):
@@ -97,7 +97,7 @@ class MessagesDecoder(ReplyDecoder):
         try:
             event = decode_payload(READ_EVENT, payload)
         except msgspec.ValidationError:
-            self._refuse_event("an event is not of the shape of the Messages API")
+            self._refuse_event("an event does not match the Messages API format")
             return
         except NOT_READABLE:
             self._refuse_event("an event is not JSON")
@@ -119,7 +119,7 @@ class MessagesDecoder(ReplyDecoder):
                 self._fail(payload)
             case None:
                 check = f"check {self._endpoint.remedies.check_address}"
-                self.problem = self._malformed(f"this is not an event stream of the Messages API; {check}")
+                self.problem = self._malformed(f"it is not a Messages API event stream; {check}")
             # `ping`, and event types added later, carry no required information.
 
     def _begin_message(self, message: Any) -> None:
@@ -138,7 +138,7 @@ class MessagesDecoder(ReplyDecoder):
 
     def _begin_block(self, index: Any, block: Any) -> None:
         if not isinstance(block, dict) or not isinstance(index, int):
-            self.problem = self._malformed("a content block has no type or no index")
+            self.problem = self._malformed("a content block lacks a type or an index")
             return
         self._out.charge_item()
         self._out.charge_value({name: value for name, value in block.items() if name not in _GROWING})
@@ -161,7 +161,7 @@ class MessagesDecoder(ReplyDecoder):
     def _read_delta(self, index: Any, delta: Any) -> None:
         draft = self._drafts.get(index) if isinstance(index, int) else None
         if draft is None or not isinstance(delta, Mapping):
-            self.problem = self._malformed("a delta belongs to no content block")
+            self.problem = self._malformed("a delta does not belong to any content block")
             return
         match delta.get("type"):
             case "text_delta":

@@ -75,7 +75,7 @@ class MessagesJudge(BodyJudge):
         self.problems += [f"messages[{number}] {problem}" for problem in _check_message(item)]
         role = item.get("role") if isinstance(item, Mapping) else None
         if role not in ("user", "assistant", "system"):
-            self.problems.append(f"messages[{number}] has the role {role!r}")
+            self.problems.append(f"messages[{number}] has the unknown role {role!r}")
         if (role == "system" and self._previous != "user") or (self._previous == "system" and role != "assistant"):
             at = number if role == "system" else number - 1
             self.problems.append(f"messages[{at}] is a misplaced system message: it must follow a user message")

@@ -42,7 +42,7 @@ class Media:
         """Return the image block, or a text block that says why the image is missing."""
         name = _name(part.path or part.url.partition(",")[0][:80] or part.sha256[:12])
         if not self._options.image_input:
-            return note(f"The image {name} was not sent: this model takes no images.")
+            return note(f"The image {name} was not sent: this model does not accept images.")
         if part.url and not _DATA_URL.match(part.url):
             return {"type": "image", "source": {"type": "url", "url": part.url}}
         content = self._read(part.sha256, part.url, name)
@@ -63,7 +63,7 @@ class Media:
         """Return the document block, or a text block that says why the document is missing."""
         name = _name(part.path or part.sha256[:12])
         if not self._options.document_input:
-            return note(f"The document {name} was not sent: this model takes no PDFs.")
+            return note(f"The document {name} was not sent: this model does not accept PDFs.")
         content = self._read(part.sha256, "", name)
         if content is None:
             return note(f"The document {name} cannot be read.")

@@ -59,13 +59,13 @@ class OrderCheck:
         """Return the errors of a request that ends here."""
         found: list[str] = []
         if not self.blocks:
-            found.append("messages are empty")
+            found.append("there are no messages")
         if missing := self._waiting - self._answered:
             found.append(f"the call {min(missing)} has no result")
         if self.role == "assistant" and self.last in THINKING_KINDS:
             found.append("the last turn ends with thinking")
         if self.images > MAX_IMAGES:
-            found.append(f"there are {self.images} images, more than {MAX_IMAGES}")
+            found.append(f"there are {self.images} images; the limit is {MAX_IMAGES}")
         return found
 
     @property
@@ -118,7 +118,7 @@ class OrderCheck:
         if self._results_first:
             self._results_first = False
             if missing := self._waiting - self._answered:
-                self._complain(f"the call {min(missing)} is not answered in the next turn")
+                self._complain(f"the call {min(missing)} has no result in the next turn")
 
     def _take_call(self, call: str) -> None:
         if call in self._seen:
@@ -133,9 +133,9 @@ class OrderCheck:
         if self._compactions > 1:
             self._complain("there is more than one compaction")
         if facts.is_signed and self.blocks:
-            self._complain("a signed compaction is not first")
+            self._complain("a signed compaction is not the first block")
         if self.role == "assistant" and self.first not in ("compaction", *THINKING_KINDS):
-            self._complain("a compaction is not first in its turn")
+            self._complain("a compaction is not the first block of its turn")
 
     def _complain(self, problem: str) -> None:
         self.problems.append(f"block {self.blocks}: {problem}")

@@ -140,7 +140,7 @@ class ChatGPTAccess:
             self._unkept = None
         except OSError as error:
             self._unkept = fresh
-            _log.warning("the renewed login cannot be kept in %s: %s", stored.file, error.strerror)
+            _log.warning("the renewed login could not be saved to %s: %s", stored.file, error.strerror)
         problem = self._problem(fresh, tokens)
         if problem:
             self._unkept = None
@@ -164,15 +164,15 @@ class ChatGPTAccess:
     def _problem(self, session: Session, tokens: Tokens) -> str:
         """Check the permissions and the account of a renewed login; return why it may not be used, or ""."""
         if PLAN_SCOPE not in session.scopes:
-            return "no longer allows the use of your plan"
+            return "no longer allows using your plan"
         if not tokens.id_token:
             return ""
         now, issuer = self._clock(), self._provider.issuer
         try:
             told = read_identity(tokens.id_token, issuer=issuer, client_id=session.client_id, now=now)
         except NotTrusted as error:
-            return f"returned an unusable identity: {error}"
-        return "" if told.subject == session.subject else "returned another account"
+            return f"returned an invalid ID token: {error}"
+        return "" if told.subject == session.subject else "is for another account"
 
     def _ended(self, what: str, code: str = "") -> errors.AuthenticationFailed:
         told = f"{self._name}: the ChatGPT login {what}{f' ({code})' if code else ''}."

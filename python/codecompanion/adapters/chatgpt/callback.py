@@ -101,14 +101,14 @@ def read_callback(query: str, attempt: Attempt) -> Callback:
         raise _failed(attempt, "OpenAI's page returned a parameter twice")
     told = {name: values[0] for name, values in fields.items()}
     if told.get("iss", attempt.issuer) != attempt.issuer:
-        raise _failed(attempt, "the returned page is from another issuer")
+        raise _failed(attempt, "the redirect came from another issuer")
     if "error" in told:
         raise _declined(attempt, told["error"])
     client_id = told.get("client_id") or attempt.client_id
     if not told.get("code") or not _CLIENT.fullmatch(client_id) or client_id == NEW_CLIENT:
-        raise _failed(attempt, "OpenAI's page returned no registration")
+        raise _failed(attempt, "OpenAI's page returned no code or client ID")
     if attempt.client_id and client_id != attempt.client_id:
-        raise _failed(attempt, "OpenAI's page returned a different registration")
+        raise _failed(attempt, "OpenAI's page returned a different client ID")
     return Callback(told["code"], client_id)
 
 

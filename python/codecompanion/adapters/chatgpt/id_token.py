@@ -44,7 +44,7 @@ def read_identity(token: object, *, issuer: str, client_id: str, now: float, non
         raise NotTrusted("it is from another issuer")
     audience = claims.get("aud")
     if audience not in (client_id, [client_id]) or claims.get("azp", client_id) != client_id:
-        raise NotTrusted("it is for another program")
+        raise NotTrusted("it was issued for another client")
     end = claims.get("exp")
     if not isinstance(end, int | float) or isinstance(end, bool) or end + LEEWAY_S < now:
         raise NotTrusted("it has expired; check this machine's clock")
@@ -53,14 +53,14 @@ def read_identity(token: object, *, issuer: str, client_id: str, now: float, non
         raise NotTrusted("it belongs to another login")
     subject = claims.get("sub")
     if not isinstance(subject, str) or not subject:
-        raise NotTrusted("it names no account")
+        raise NotTrusted("it does not name an account")
     named = (claims.get("email"), claims.get("name"))
     return Identity(subject, next((one.strip() for one in named if isinstance(one, str) and one.strip()), ""))
 
 
 def _claims(token: object) -> dict[str, Any]:
     if not isinstance(token, str):
-        raise NotTrusted("there is none")
+        raise NotTrusted("it is missing")
     parts = token.split(".")
     try:
         padded = parts[1] + "=" * (-len(parts[1]) % 4)

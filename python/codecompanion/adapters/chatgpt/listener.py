@@ -22,8 +22,8 @@ _MAX_HEAD = 16_384
 _MAX_ADDRESS = 8_000
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Return to Neovim</title>
 <style>body{font:17px system-ui,sans-serif;max-width:32rem;margin:18vh auto;padding:0 1.5rem}</style>
-<h1>Return to Neovim</h1><p>It finishes the login there. You can close this tab.</p></html>"""
-_NOT_THIS = "This is not the login that Neovim is waiting for. Return to the tab that was opened for it.\n"
+<h1>Return to Neovim</h1><p>Neovim completes the login. You can close this tab.</p></html>"""
+_NOT_THIS = "This is not the login that Neovim is waiting for. Return to the tab that Neovim opened.\n"
 _HEADERS = (
     "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"
     "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\n"
@@ -48,7 +48,7 @@ class Listener:
             await self._server.start_serving()
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
-            raise InputError(f"Cannot listen on {HOST} for the browser's answer ({reason}).") from None
+            raise InputError(f"Cannot listen on {HOST} for the browser's response ({reason}).") from None
         return self
 
     async def __aexit__(self, *error: Any) -> None:
@@ -79,14 +79,12 @@ class Listener:
         except ValueError:
             parts = urlsplit("")
         if parts.path != CALLBACK_PATH or not parts.query:
-            wanted = f"It begins with {self.attempt.redirect}?"
+            wanted = f"The correct address begins with {self.attempt.redirect}?"
             raise InputError(f"This is not the final address of ChatGPT's page. {wanted}")
         try:
             self._take(parts.query)
         except OtherLogin:
-            raise InputError(
-                "This address belongs to another login. Use the page that was opened for this one."
-            ) from None
+            raise InputError("This address belongs to another login. Use the page that Neovim opened.") from None
 
     def _take(self, query: str) -> None:
         try:

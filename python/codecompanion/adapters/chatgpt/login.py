@@ -29,9 +29,9 @@ NEW = "new"
 _REVOKING_S = 10.0
 _NOTICE = (
     "You're using your ChatGPT plan",
-    f"Requests of this adapter use your ChatGPT plan. Manage usage in your ChatGPT settings: {USAGE_PAGE}",
+    f"This adapter's requests use your ChatGPT plan. Manage usage in your ChatGPT settings: {USAGE_PAGE}",
 )
-_DECLINED = "may not use your ChatGPT plan: log in again and allow it"
+_DECLINED = "may not use your ChatGPT plan: log in again and grant access"
 
 
 class ChatGPTLogin:
@@ -76,7 +76,7 @@ class ChatGPTLogin:
     def take(self, address: str) -> None:
         """Accept the URL that the browser was redirected to; raises `InputError`."""
         if self._listener is None:
-            raise InputError(f"No login is waiting for an address; {LOGIN_COMMAND} starts one.")
+            raise InputError(f"No login is in progress; {LOGIN_COMMAND} starts one.")
         self._listener.take(address)
 
     async def forget(self) -> Forgotten:
@@ -119,7 +119,7 @@ class ChatGPTLogin:
             return accounts.registered[0]
         found = accounts.names().get(name)
         if found is None:
-            raise InputError(f"No account {name!r} was logged in here; the accounts are {', '.join(accounts.names())}.")
+            raise InputError(f"There is no account {name!r} here; the accounts are {', '.join(accounts.names())}.")
         return found
 
     def _attempt(self, port: int, asked: Account | None) -> Attempt:
@@ -172,7 +172,7 @@ class ChatGPTLogin:
                 nonce=attempt.nonce,
             )
         except NotTrusted as error:
-            told = f"OpenAI sent an unusable identity: {error}"
+            told = f"OpenAI sent an invalid ID token: {error}"
             raise AuthenticationFailed(f"{self._settings.name}: {told}. Nothing was changed.") from None
 
     async def _keep(self, account: Account, tokens: Tokens) -> LoggedIn:
@@ -214,7 +214,7 @@ class ChatGPTLogin:
 
     def _there(self) -> StoredLogin:
         if self._kept is None:
-            raise InputError("No login can be stored: the data folder cannot be used.")
+            raise InputError("Login not saved: the data folder cannot be used.")
         return self._kept
 
     def _not_kept(self, error: OSError | TimeoutError) -> InputError:

@@ -43,7 +43,7 @@ def explain(name: str, error: errors.AdapterError) -> errors.AdapterError:
     word = _CODE.search(f"{error.code} {error}")
     match trouble_of(error):
         case "used up":
-            told = f"{name}: the usage limit of your ChatGPT plan, or of this app in it, is reached. See {USAGE_PAGE},"
+            told = f"{name}: the usage limit of your ChatGPT plan or of this app has been reached. See {USAGE_PAGE},"
             explained = errors.RateLimited(f"{told} or choose another adapter with ga.")
             explained.retryable, explained.brief = False, "the plan is used up"
         case "not eligible":
@@ -54,11 +54,11 @@ def explain(name: str, error: errors.AdapterError) -> errors.AdapterError:
             explained = errors.Overloaded(f"{told}, or choose another adapter with ga.")
         case "not supported":
             explained = errors.RequestRejected(
-                f"{name}: OpenAI does not accept this for a ChatGPT plan: {_said(name, error)}"
+                f"{name}: OpenAI does not accept this request for a ChatGPT plan: {_said(name, error)}"
             )
         case "no login":
             explained = errors.AuthenticationFailed(
-                f"{name}: OpenAI does not accept the login for your ChatGPT plan. Log in again with {LOGIN_COMMAND}."
+                f"{name}: OpenAI rejected the login for your ChatGPT plan. Log in again with {LOGIN_COMMAND}."
             )
         case None if error.status == 401:
             explained = errors.AuthenticationFailed(

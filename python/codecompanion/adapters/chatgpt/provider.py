@@ -54,6 +54,6 @@ def provider_of(settings: AdapterSettings) -> Provider:
         raise ConfigError(f"{path}.opts.issuer", f"got {issuer!r}", "https://…")
     elsewhere = Provider(RESOURCE).holds(settings.base_url) is False and not is_loopback(settings.base_url)
     if issuer == ISSUER and elsewhere:
-        told = f"a ChatGPT plan's tokens are for {RESOURCE} only, not for {settings.base_url}"
+        told = f"ChatGPT plan tokens may be sent only to {RESOURCE}, not to {settings.base_url}"
         raise ConfigError(f"{path}.{settings.address_key}", told)
     return Provider(issuer)

@@ -116,5 +116,5 @@ def check_entry(settings: AdapterSettings) -> PlanOptions:
             raise ConfigError(f"{path}.parameters.{name}", "OpenAI does not accept it for a ChatGPT plan")
     refuse_reserved(settings, _OWN)
     if settings.max_output_tokens:
-        raise ConfigError(f"{path}.schema.max_tokens", "OpenAI accepts no reply limit for a ChatGPT plan")
+        raise ConfigError(f"{path}.schema.max_tokens", "OpenAI does not accept a reply limit for a ChatGPT plan")
     return options_of(settings, PlanOptions)

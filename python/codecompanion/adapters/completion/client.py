@@ -168,7 +168,7 @@ class CompletionClient:
             return reply
         if isinstance(body, dict) and body.get("error"):
             raise error_from_payload(payload, endpoint)
-        raise MalformedReply(endpoint.say(f"not an answer of {self.endpoint.path}. Check completion.endpoint."))
+        raise MalformedReply(endpoint.say(f"unexpected response from {self.endpoint.path}. Check completion.endpoint."))
 
     async def _exchange(
         self, method: str, path: str, endpoint: Endpoint, timeout_s: float, content: tuple[bytes, ...] | None = None

@@ -86,7 +86,7 @@ class DeviceLogin:
                     raise self._failed("GitHub did not accept the login", answer)
 
     def _expired(self) -> errors.AuthenticationFailed:
-        return errors.AuthenticationFailed(f"{self._name}: the code has expired. {LOGIN_COMMAND} gives a new one.")
+        return errors.AuthenticationFailed(f"{self._name}: the code has expired. Get a new one with {LOGIN_COMMAND}.")
 
     def _failed(self, what: str, answer: Mapping[str, Any]) -> errors.AuthenticationFailed:
         said = str(answer.get("error_description") or answer.get("error") or "").strip()[:300].rstrip(".")

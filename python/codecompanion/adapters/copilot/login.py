@@ -41,17 +41,17 @@ class CopilotLogin:
 
     def take(self, address: str) -> None:
         """Refuse the URL: GitHub's page has no callback."""
-        raise InputError(f"The login of {self._settings.name} expects its code, not an address.")
+        raise InputError(f"The {self._settings.name} login uses a code that you enter at GitHub, not an address.")
 
     async def forget(self) -> Forgotten:
         """Remove the plugin's own login; logins of other plugins are kept."""
         was_there = await asyncio.to_thread(forget_login, _there(self._file))
-        return Forgotten(was_there=was_there, note="those of other plugins stay")
+        return Forgotten(was_there=was_there, note="logins of other plugins are kept")
 
 
 def _there(file: Path | None) -> Path:
     if file is None:
-        raise InputError("No login can be stored: the data folder cannot be used.")
+        raise InputError("Login not saved: the data folder cannot be used.")
     return file
 
 

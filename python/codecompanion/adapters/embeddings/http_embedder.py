@@ -215,9 +215,9 @@ class HttpEmbedder:
             vectors = read_vectors(body, count)
             widths = {len(vector) for vector in vectors if vector} | ({self._width} - {0})
             if len(widths) > 1:
-                raise WrongVectors(f"one model returned vectors of {' and '.join(map(str, sorted(widths)))} dimensions")
+                raise WrongVectors(f"the model's vectors have {' and '.join(map(str, sorted(widths)))} dimensions")
             if self._dimensions and widths - {self._dimensions}:
-                raise WrongVectors(f"the vectors have {max(widths)} dimensions, not {self._dimensions} (dimensions)")
+                raise WrongVectors(f"the vectors have {max(widths)} dimensions, but `dimensions` is {self._dimensions}")
             empty = sum(not vector for vector in vectors)
             if empty == count > 1:
                 raise WrongVectors("the vectors are all zero, or contain a value that is not a number")

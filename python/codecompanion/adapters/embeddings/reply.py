@@ -32,14 +32,14 @@ def read_vectors(body: bytes, count: int) -> list[Vector]:
     reply = decode_body(body, MAX_JSON_VALUES)
     entries = reply.get("data") if isinstance(reply, Mapping) else None
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-        raise WrongVectors("the answer has no list of vectors; expected the format of /v1/embeddings")
+        raise WrongVectors("the answer contains no list of vectors; expected the format of /v1/embeddings")
     if len(entries) != count:
         raise WrongVectors(f"{len(entries)} vectors were returned for {count} texts")
     vectors: list[Vector | None] = [None] * count
     for position, entry in enumerate(entries):
         index = entry.get("index", position)
         if not isinstance(index, int) or not 0 <= index < count or vectors[index] is not None:
-            raise WrongVectors(f"the vectors are numbered wrongly (index {str(index)[:20]} of {count})")
+            raise WrongVectors(f"the index of a vector is invalid or repeated ({str(index)[:20]} of {count})")
         vectors[index] = unit_vector(_numbers(entry.get("embedding")))
     return [vector for vector in vectors if vector is not None]
 
@@ -50,7 +50,7 @@ def _numbers(embedding: object) -> Sequence[float]:
             packed = base64.b64decode(embedding, validate=True)
             numbers = array("f", packed)
         except (binascii.Error, ValueError):
-            raise WrongVectors("a vector is neither numbers nor base64 of float32") from None
+            raise WrongVectors("a vector is neither a list of numbers nor base64-encoded float32") from None
         if sys.byteorder == "big":
             numbers.byteswap()
         return numbers
@@ -58,11 +58,9 @@ def _numbers(embedding: object) -> Sequence[float]:
         # llama.cpp's older route wraps the vector of a pooled model in a list.
         embedding = embedding[0]
     if not isinstance(embedding, list):
-        raise WrongVectors("a vector is neither numbers nor base64 of float32")
+        raise WrongVectors("a vector is neither a list of numbers nor base64-encoded float32")
     if embedding and isinstance(embedding[0], list):
-        raise WrongVectors(
-            "a vector was returned for each token; start the server with pooling, such as --pooling mean"
-        )
+        raise WrongVectors("one vector per token was returned; start the server with pooling, such as --pooling mean")
     # servers write null for NaN and infinity
     numbers_or_none = [0.0 if number is None else number for number in embedding]
     if not all(isinstance(number, int | float) for number in numbers_or_none):

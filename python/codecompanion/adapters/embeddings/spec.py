@@ -46,7 +46,7 @@ def parse_spec(spec: str) -> EmbeddingSettings:
 def problem_with(settings: EmbeddingSettings) -> tuple[str, str] | None:
     """Return the invalid field and a description of the problem, or None if the settings can be used."""
     if settings.url and settings.onnx:
-        return "onnx", "got url and onnx; expected one of them"
+        return "onnx", "set either `url` or `onnx`, not both"
     if not settings.url and not settings.onnx:
         return "url", f"expected {EXPECTED}"
     if settings.url:
@@ -55,7 +55,7 @@ def problem_with(settings: EmbeddingSettings) -> tuple[str, str] | None:
         if not settings.model.strip():
             return "model", "expected the name of an embedding model, such as nomic-embed-text"
     elif settings.model or settings.key or settings.dimensions:
-        return "onnx", "a model in a folder takes no model, key or dimensions"
+        return "onnx", "cannot be combined with `model`, `key` or `dimensions`"
     if not _names_a_place(settings.key):
         return "key", "expected the name of an environment variable, cmd:… or file:…, not the key itself"
     return None

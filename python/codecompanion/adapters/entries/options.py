@@ -113,8 +113,8 @@ def _is_of(option: AdapterOption, value: Any, wanted: str) -> bool:
 
 def _expectations(option: AdapterOption) -> list[str]:
     words = {
-        "integer": f"integer, {option.min} or more",
-        "number": f"number, {option.min} or more",
+        "integer": f"an integer of {option.min} or more",
+        "number": f"a number of {option.min} or more",
         "strings": "a list of strings",
         "tokens": TOKEN_FORMS,
     }

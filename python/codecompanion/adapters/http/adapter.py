@@ -183,7 +183,7 @@ class HttpAdapter:
                 model = await count_and_compact.first_model(self._connection, self._models.first, on_wait)
                 request = msgspec.structs.replace(request, model=model)
             if on_wait is None and not await self._models.server.is_awake(request.model):
-                raise errors.RequestRejected(f"{self.name}: not counted, because {request.model} is not loaded.")
+                raise errors.RequestRejected(f"{self.name}: tokens were not counted: {request.model} is not loaded.")
         return await count_and_compact.count_tokens(self._connection, request, on_wait)
 
     # ---- the connection

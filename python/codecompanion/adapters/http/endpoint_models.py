@@ -78,7 +78,7 @@ class EndpointModels:
         if not self.default:
             names = await self.names()
             if not names:
-                none = "no model is configured and the endpoint lists none. Choose with ga."
+                none = "no model is configured and the endpoint lists none. Choose one with ga."
                 name = self._connection.settings.name
                 if name == "ollama":
                     none = "it has no model yet. Get one, for example with: ollama pull qwen3:8b"

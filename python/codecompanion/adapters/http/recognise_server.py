@@ -24,7 +24,7 @@ async def find_limits_path(get: Callable[[str], Awaitable[bytes]], base_url: str
         except (NetworkFailed, ServerLoading, MissingKey):
             return None
         except AdapterError as error:
-            _log.info("%s is not there: %s", path, error)
+            _log.info("%s is not available: %s", path, error)
             continue
         if is_it(body):
             return root + path

@@ -77,7 +77,7 @@ class ReplyRequests:
                 call = await self._connection.judged(self._wire.render(request), "reply")
                 continue
             if not yielded and lessons < MAX_LESSONS and self._wire.learn_refusal(error, request):
-                _log.info("sent again without what the model does not have: %s", error)
+                _log.info("sent again without the features that the model lacks: %s", error)
                 call, lessons = await self._connection.judged(self._wire.render(request), "reply"), lessons + 1
                 continue
             if isinstance(error, errors.AuthenticationFailed):

@@ -237,7 +237,7 @@ class ServerReader:
             async with asyncio.timeout(MAX_WAIT_S):
                 told = await (self._read(model) if self._is_local else self._read_windows())
         except (AdapterError, TimeoutError) as error:
-            _log.info("the server did not report what it runs: %s", error or f"no answer in {MAX_WAIT_S:g} s")
+            _log.info("the server did not report its models: %s", error or f"no answer in {MAX_WAIT_S:g} s")
             if isinstance(error, AdapterError):
                 self._take_failure(error)
             if not isinstance(error, AdapterError) or error.status != _LOADING:

@@ -160,7 +160,7 @@ def _missing(settings: AdapterSettings, why: str) -> MissingKey:
     name = settings.name
     remedy = "Set it, or change" if key_variable(settings) else "Change"
     error = MissingKey(
-        f"{name}: no API key: {why}. {remedy} adapters.http.{name} or the adapter (:CodeCompanion adapter)."
+        f"{name}: no API key: {why}. {remedy} adapters.http.{name} or choose another adapter (:CodeCompanion adapter)."
     )
     error.brief = why.removeprefix("the environment variable ")
     return error

@@ -10,7 +10,7 @@ from codecompanion.formats.cutting import cut_line
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import Message, ToolCall
 
-HELP = """No model answered. To get one, run `:CodeCompanion adapter`: it lists what each model needs.
+HELP = """No model answered. To set one up, run `:CodeCompanion adapter`: it lists what each adapter needs.
 
 I am the offline adapter, and nothing leaves this machine. Tell me what to do in plain words:
 
@@ -37,7 +37,7 @@ def report(messages: Sequence[Message], not_understood: Sequence[str], missing_t
         return HELP
     failed = sum(1 for result in results if result.is_error)
     problems = failed + len(missing_tools)
-    head = f"Finished; {problems} of {len(lines)} did not work." if problems else "Done."
+    head = f"Finished; {problems} of {len(lines)} steps failed." if problems else "Done."
     if not_understood:
         clauses = "; ".join(cut_line(clause, _QUOTED_CHARS) for clause in not_understood)
         lines.append(f"- I did not understand: {clauses}")

@@ -55,7 +55,7 @@ def check_message(message: object, max_id_length: int = MAX_ID_LENGTH, own_keys:
     """
     role = message.get("role") if isinstance(message, Mapping) else None
     if not isinstance(message, Mapping) or not isinstance(role, str) or role not in _KEYS:
-        return [f"has the role {role!r}"]
+        return [f"has the unknown role {role!r}"]
     required, allowed = _KEYS[role]
     problems = _check_keys(message, required, allowed.union(own_keys) if own_keys else allowed)
     if problems:
@@ -63,7 +63,7 @@ def check_message(message: object, max_id_length: int = MAX_ID_LENGTH, own_keys:
     if "name" in message and not isinstance(message["name"], str):
         problems.append("has a name that is not text")
     if role == "tool" and not _is_text(message["tool_call_id"]):
-        problems.append("answers no call")
+        problems.append("has an invalid `tool_call_id`")
     calls = message.get("tool_calls")
     if "tool_calls" in message:
         problems += _check_calls(calls, max_id_length)
@@ -111,24 +111,24 @@ def _check_content(content: object, allowed: tuple[str, ...]) -> list[str]:
 def _check_part(part: object, allowed: tuple[str, ...]) -> list[str]:
     kind = part.get("type") if isinstance(part, Mapping) else None
     if not isinstance(part, Mapping) or not isinstance(kind, str) or kind not in allowed:
-        return [f"has a part of type {kind!r}"]
+        return [f"has a part of the unknown type {kind!r}"]
     problems = _check_keys(part, *_PARTS[kind])
     if problems or kind == "thinking":
         return problems
     inner = part[kind]
     if kind == "text":
-        return [] if _is_text(inner) else ["has an empty text"]
+        return [] if _is_text(inner) else ["has an empty text part"]
     if not isinstance(inner, Mapping):
-        return [f"has a part {kind} that is not an object"]
+        return [f"has a {kind} part that is not an object"]
     if kind == "image_url":
         wrong = _check_keys(inner, *_IMAGE_URL)
         fits = _matches(_IMAGE, inner.get("url")) and inner.get("detail") in (None, "auto", "low", "high", "original")
-        return wrong or ([] if fits else ["has an image that is neither an address nor base64"])
+        return wrong or ([] if fits else ["has an image that is neither a URL nor base64"])
     wrong = _check_keys(inner, *_FILE)
     fits = _is_text(inner.get("file_id")) or (
         _is_text(inner.get("filename")) and _matches(_PDF, inner.get("file_data"))
     )
-    return wrong or ([] if fits else ["has a file without a name, or that is not a PDF"])
+    return wrong or ([] if fits else ["has a file that has no name or is not a PDF"])
 
 
 def _check_keys(value: Mapping[str, Any], required: frozenset[str], allowed: frozenset[str]) -> list[str]:

@@ -120,7 +120,7 @@ class ChatDecoder(ReplyDecoder):
         try:
             chunk = decode_payload(_DECODER, payload)
         except msgspec.ValidationError as error:
-            self._refuse_event(f"a chunk does not have the shape of Chat Completions ({error})")
+            self._refuse_event(f"a chunk does not match the Chat Completions format ({error})")
             return
         except NOT_READABLE:
             self._refuse_event("a chunk is not JSON")
@@ -142,7 +142,7 @@ class ChatDecoder(ReplyDecoder):
                 self._read_choice(choice)
         elif chunk.done is not None and chunk.choices is None:
             self.problem = self._malformed(
-                "this is Ollama's own format, not Chat Completions; set env.chat_url to /v1/chat/completions"
+                "it is in Ollama's own format, not Chat Completions; set env.chat_url to /v1/chat/completions"
             )
         if not self._model and isinstance(chunk.model, str):
             self._model, self._begun = chunk.model, True

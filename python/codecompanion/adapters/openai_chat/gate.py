@@ -108,7 +108,7 @@ class ChatJudge(BodyJudge):
         if self._manner != "compatible" and not problems:
             problems += _check_of_openai({key: fields[key] for key in fields if key not in self._configured}, fields)
         if not self._count:
-            return [*problems, "messages are empty or not a list"]
+            return [*problems, "`messages` is empty or not a list"]
         waiting = [f"the call {call_id!r} has no result" for call_id in self._waiting]
         return problems + (self.problems or waiting)
 
@@ -140,9 +140,9 @@ def _check_arguments(body: Mapping[str, Any], configured: Collection[str]) -> It
         if name not in configured and type(body[name]) is int and body[name] < 1:
             yield f"{name} is below 1"
     if body.get("stream_options") is not None and body.get("stream") is not True:
-        yield "stream_options without stream"
+        yield "stream_options is set without stream"
     if "parallel_tool_calls" in body and "tools" not in body:
-        yield "parallel_tool_calls without tools"
+        yield "parallel_tool_calls is set without tools"
 
 
 def _check_of_openai(body: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterator[str]:
@@ -155,12 +155,12 @@ def _check_of_openai(body: Mapping[str, Any], whole: Mapping[str, Any]) -> Itera
         yield f"stop has more than {_MAX_STOPS} entries"
     form = body.get("response_format")
     if isinstance(form, dict) and form.get("type") not in _FORMATS:
-        yield f"response_format is of type {form.get('type')!r}"
+        yield f"response_format has the unknown type {form.get('type')!r}"
     tools = whole.get("tools") or ()
     if "tools" in body and len(tools) > _MAX_TOOLS:
         yield f"there are more than {_MAX_TOOLS} tools"
     if body.get("tool_choice") is not None and not tools:
-        yield "tool_choice without tools"
+        yield "tool_choice is set without tools"
     elif problem := wrong_tool_choice(body.get("tool_choice"), [tool["function"]["name"] for tool in tools]):
         yield problem
 
@@ -169,7 +169,7 @@ def _check_tools(tools: object, *, is_compatible: bool) -> Iterator[str]:
     if tools is None:
         return
     if not isinstance(tools, list) or not (tools or is_compatible):
-        yield "tools are empty or not a list"
+        yield "`tools` is empty or not a list"
         return
     names: set[str] = set()
     for index, tool in enumerate(tools):
@@ -185,9 +185,9 @@ def _check_tools(tools: object, *, is_compatible: bool) -> Iterator[str]:
         if unknown:
             yield f"tools[{index}] has the unknown keys {', '.join(sorted(unknown))}"
         if not isinstance(name, str) or not FUNCTION_NAME.fullmatch(name) or name in names:
-            yield f"tools[{index}] has the name {name!r}, which is not valid or repeated"
+            yield f"tools[{index}] has the name {name!r}, which is invalid or repeated"
         names.add(str(name))
         if not isinstance(schema, Mapping) or schema.get("type") != "object":
-            yield f"tools[{index}] has no schema of type object"
+            yield f"tools[{index}] has no schema of type `object`"
         if not isinstance(function.get("strict"), bool | None) or not isinstance(function.get("description", ""), str):
-            yield f"tools[{index}] has a description or strictness of the wrong type"
+            yield f"tools[{index}] has a `description` or `strict` of the wrong type"

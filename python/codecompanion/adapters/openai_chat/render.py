@@ -295,7 +295,7 @@ class ChatRenderer:
     def _image(self, part: ImagePart, learned: Learned) -> dict[str, Any]:
         name = part.path or part.url.partition(",")[0][:80] or part.sha256[:12]
         if not (self._options.image_input and learned.images):
-            return {"type": "text", "text": f"[The image {name} was not sent: this model takes no images.]"}
+            return {"type": "text", "text": f"[The image {name} was not sent: this model does not accept images.]"}
         url = part.url or self._data_url(part.mime, part.sha256, name)
         if not url:
             return {"type": "text", "text": f"[The image {name} cannot be read.]"}
@@ -304,7 +304,7 @@ class ChatRenderer:
     def _document(self, part: DocumentPart) -> dict[str, Any]:
         name = part.path or part.sha256[:12]
         if not self._options.document_input:
-            return {"type": "text", "text": f"[The document {name} was not sent: this endpoint takes no PDF.]"}
+            return {"type": "text", "text": f"[The document {name} was not sent: this endpoint does not accept PDFs.]"}
         url = self._data_url(part.mime, part.sha256, name)
         if not url:
             return {"type": "text", "text": f"[The document {name} cannot be read.]"}

@@ -55,7 +55,7 @@ class OrderCheck:
         problems = [f"repeats {name}" for name in mark.names if name in self._names]
         self._names.update(mark.names)
         if self._last in _FOLLOWERS and mark.kind not in _FOLLOWERS[self._last]:
-            problems.append("follows reasoning, in place of the output that the model wrote after it")
+            problems.append("follows reasoning in place of the output that belongs to it")
         if self._last == "trigger":
             problems.append("follows a compaction trigger, which must be the last item")
         match mark.kind:
@@ -65,7 +65,7 @@ class OrderCheck:
                 self._open[mark.call_id] = None
             case "output":
                 if mark.call_id not in self._open:
-                    problems.append(f"answers {mark.call_id}, which no call before it waits for")
+                    problems.append(f"answers {mark.call_id}, which is not a pending call")
                 self._open.pop(mark.call_id, None)
             case "input":
                 problems += [f"comes before the output of {call_id}" for call_id in self._open]
@@ -90,7 +90,7 @@ class OrderCheck:
         if self._compacted and self._last != "compaction":
             problems.append("is a second compaction")
         elif self._conversed:
-            problems.append("is a compaction after items it replaces")
+            problems.append("is a compaction that follows items it replaces")
         self._compacted = True
         return problems
 
@@ -99,9 +99,9 @@ class OrderCheck:
         self._images += mark.images
         self._attached += mark.attached
         if before and self._images > MAX_IMAGES:
-            return [f"has image number {self._images}; {MAX_IMAGES} fit into a request"]
+            return [f"adds image {self._images}; at most {MAX_IMAGES} fit into a request"]
         if before and self._attached > MAX_ATTACHED_CHARS:
-            return [f"takes images and files above {MAX_ATTACHED_CHARS // (1024 * 1024)} MB"]
+            return [f"brings the size of images and files to over {MAX_ATTACHED_CHARS // (1024 * 1024)} MB"]
         return []
 
 

@@ -95,17 +95,17 @@ def check_item(item: object) -> list[str]:
         return [f"has the unknown type {kind!r}"]
     problems = [*_check_keys(item, *_KEYS[kind]), *_check_id(item.get("id"), kind)]
     if "status" in item and item["status"] not in STATES and (kind, item["status"]) != ("function_call_output", None):
-        problems.append(f"has the status {item['status']!r}")
+        problems.append(f"has the unknown status {item['status']!r}")
     return problems or _CHECKS[kind](item)
 
 
 def _check_message(item: Item) -> list[str]:
     role, content = item["role"], item["content"]
     if role not in ROLES:
-        return [f"has the role {role!r}"]
+        return [f"has the unknown role {role!r}"]
     problems = []
     if item.get("phase") not in PHASES or (item.get("phase") and role != "assistant"):
-        problems.append(f"has the phase {item['phase']!r}")
+        problems.append(f"has the invalid phase {item['phase']!r}")
     if isinstance(content, str):
         # Recorded replies that only call tools have empty text, which was accepted.
         return problems if content or role == "assistant" else [*problems, "is empty"]
@@ -128,7 +128,7 @@ def _check_reasoning(item: Item) -> list[str]:
 
 
 def _check_call(item: Item) -> list[str]:
-    problems = [] if _matches(_CALL_ID, item["call_id"]) else [f"has the call_id {cut(repr(item['call_id']), 80)}"]
+    problems = [] if _matches(_CALL_ID, item["call_id"]) else [f"has invalid call_id {cut(repr(item['call_id']), 80)}"]
     if not _matches(_NAME, item["name"]):
         problems.append(f"calls {cut(repr(item['name']), 80)}, which is not a function name")
     if not isinstance(item["arguments"], str):
@@ -139,7 +139,7 @@ def _check_call(item: Item) -> list[str]:
 
 
 def _check_output(item: Item) -> list[str]:
-    problems = [] if _matches(_CALL_ID, item["call_id"]) else [f"has the call_id {cut(repr(item['call_id']), 80)}"]
+    problems = [] if _matches(_CALL_ID, item["call_id"]) else [f"has invalid call_id {cut(repr(item['call_id']), 80)}"]
     if not isinstance(item["output"], str):
         problems += _check_parts(item["output"], _INPUT)
     elif not item["output"]:
@@ -170,7 +170,7 @@ def _check_id(own: object, kind: str) -> list[str]:
         return []
     others = [prefix for name, prefix in _PREFIXES.items() if name != kind] + ["call"]
     fits = _matches(_CALL_ID, own) and str(own).partition("_")[0] not in others
-    return [] if fits else [f"has the id {cut(repr(own), 80)}"]
+    return [] if fits else [f"has the invalid id {cut(repr(own), 80)}"]
 
 
 def _check_parts(parts: object, allowed: tuple[str, ...], *, may_be_empty: bool = False) -> list[str]:
@@ -182,7 +182,7 @@ def _check_parts(parts: object, allowed: tuple[str, ...], *, may_be_empty: bool 
 def _check_part(part: object, allowed: tuple[str, ...]) -> list[str]:
     kind = part.get("type") if isinstance(part, Mapping) else None
     if not isinstance(part, Mapping) or kind not in allowed or not isinstance(kind, str):
-        return [f"has a part of type {kind!r}"]
+        return [f"has a part of the unknown type {kind!r}"]
     problems = _check_keys(part, *_PARTS[kind])
     if problems:
         return problems
@@ -194,23 +194,23 @@ def _check_part(part: object, allowed: tuple[str, ...]) -> list[str]:
         case _:
             text = part["refusal" if kind == "refusal" else "text"]
             wrong = not isinstance(text, str) or (not text and kind == "input_text")
-            return ["has an empty text"] if wrong else []
+            return ["has an empty text part"] if wrong else []
 
 
 def _check_image(part: Item) -> list[str]:
-    problems = [] if part.get("detail") in ("auto", "low", "high", "original") else ["has an image without a detail"]
+    problems = [] if part.get("detail") in ("auto", "low", "high", "original") else ["has an image with invalid detail"]
     if not part.get("file_id") and not _matches(_IMAGE, part.get("image_url"), whole=False):
-        problems.append("has an image that is neither an address nor base64 of png, jpeg, gif or webp")
+        problems.append("has an image that is neither a URL nor base64-encoded PNG, JPEG, GIF or WebP")
     return problems
 
 
 def _check_file(part: Item) -> list[str]:
     sources = [key for key in ("file_data", "file_url", "file_id") if part.get(key)]
     if len(sources) != 1:
-        return [f"has a file with {len(sources)} sources"]
+        return [f"has a file with {len(sources)} sources; expected one"]
     named = _is_text(part.get("filename"))
     if sources == ["file_data"] and not (named and _matches(_FILE, part["file_data"], whole=False)):
-        return ["has a file without a name, or whose content is not base64"]
+        return ["has a file that has no name or is not base64-encoded"]
     return []
 
 

@@ -70,13 +70,13 @@ class ResponsesDecoder(ReplyDecoder):
         try:
             response = _RESPONSE.decode(body)
         except NOT_READABLE as error:
-            self.problem = self._malformed(f"it does not have the shape of Responses ({error})")
+            self.problem = self._malformed(f"it does not match the Responses format ({error})")
             return []
         if response.error and response.status != "completed":
             self.problem = error_from_payload(body, self._endpoint)
             return []
         if response.output is None and not response.status:
-            self.problem = self._malformed("it does not have the shape of Responses")
+            self.problem = self._malformed("it does not match the Responses format")
             return []
         self._end(response)
         events = self._collect()
@@ -98,7 +98,7 @@ class ResponsesDecoder(ReplyDecoder):
         try:
             event = decode_payload(_EVENT, payload)
         except msgspec.ValidationError as error:
-            self._refuse_event(f"an event does not have the shape of Responses ({error})")
+            self._refuse_event(f"an event does not match the Responses format ({error})")
             return
         except NOT_READABLE:
             self._refuse_event("an event is not JSON")
@@ -143,7 +143,7 @@ class ResponsesDecoder(ReplyDecoder):
         try:
             body = typed.read_json(event.item, type=ItemBody)
         except NOT_READABLE as error:
-            self.problem = self._malformed(f"an item does not have the shape of Responses ({error})")
+            self.problem = self._malformed(f"an item does not match the Responses format ({error})")
             return
         self._drafts.take_item(_key(event), body, bytes(event.item), whole=whole)
 
@@ -167,7 +167,7 @@ class ResponsesDecoder(ReplyDecoder):
             self.problem = self._why_incomplete()
             return
         if response.status in _CUT_STATES:
-            self.problem = self._cut(f"the reply was ended by the provider ({response.status}).")
+            self.problem = self._cut(f"the provider ended the reply ({response.status}).")
             return
         stop: StopReason = "stop"
         if response.status == "incomplete":
@@ -178,7 +178,7 @@ class ResponsesDecoder(ReplyDecoder):
             stop = "filtered"
         calls = () if stop == "filtered" else self._drafts.calls(cut_by_limit=stop == "length")
         if calls is None:
-            self.problem = self._malformed("a tool call has no name or no id")
+            self.problem = self._malformed("a tool call lacks a name or an id")
             return
         if calls and stop == "stop":
             stop = "tool_calls"

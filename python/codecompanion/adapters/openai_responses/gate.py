@@ -110,7 +110,7 @@ def _check_head(body: Mapping[str, Any]) -> Iterable[str]:
         yield "model is missing"
     instructions = body.get("instructions")
     if instructions is not None and not isinstance(instructions, str):
-        yield "instructions are not text"
+        yield "`instructions` is not text"
     for key, expected in _TYPES.items():
         if key in body and not (isinstance(body[key], expected) and type(body[key]) in _as_tuple(expected)):
             yield f"{key} is {type(body[key]).__name__}"
@@ -129,9 +129,9 @@ def _check_head(body: Mapping[str, Any]) -> Iterable[str]:
     text = body.get("text") or {}
     form = text.get("format") or {}
     if not isinstance(form, Mapping) or form.get("type") not in _FORMATS:
-        yield "text has a format that is neither text nor JSON"
+        yield "`text.format` is neither text nor JSON"
     if text.get("verbosity") not in _VERBOSITY:
-        yield f"text has the verbosity {text['verbosity']!r}"
+        yield f"`text` has the unknown verbosity {text['verbosity']!r}"
     if body.get("truncation") not in (None, "auto", "disabled"):
         yield "truncation is neither auto nor disabled"
     yield from _check_context_management(body.get("context_management") or ())
@@ -142,7 +142,7 @@ def _check_reasoning(reasoning: Mapping[str, Any]) -> Iterable[str]:
     if unknown:
         yield f"reasoning has the unknown key {unknown[0]!r}"
     if reasoning.get("summary") not in (None, "auto", "concise", "detailed"):
-        yield f"reasoning has the summary {reasoning['summary']!r}"
+        yield f"reasoning has the unknown summary {reasoning['summary']!r}"
 
 
 def _check_context_management(entries: Iterable[Any]) -> Iterable[str]:
@@ -152,7 +152,7 @@ def _check_context_management(entries: Iterable[Any]) -> Iterable[str]:
     for entry in entries:
         fits = isinstance(entry, Mapping) and set(entry) == {"type", "compact_threshold"}
         if not fits or entry["type"] != "compaction" or type(entry["compact_threshold"]) is not int:
-            yield "context_management has an entry that is not a compaction with a threshold"
+            yield "a context_management entry must be a compaction with an integer compact_threshold"
         elif entry["compact_threshold"] < _MIN_THRESHOLD:
             yield f"compact_threshold is below {_MIN_THRESHOLD}"
 
@@ -173,13 +173,13 @@ def _check_tools(tools: Iterable[Any]) -> Iterable[str]:
             yield f"tools[{index}] has unknown keys: {', '.join(sorted(unknown))}"
         name = tool.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name in names:
-            yield f"tools[{index}] has the name {name!r}, which is not valid or repeated"
+            yield f"tools[{index}] has the name {name!r}, which is invalid or repeated"
         names.add(str(name))
         if not isinstance(tool.get("strict"), bool):
-            yield f"tools[{index}] does not say whether it is strict"
+            yield f"tools[{index}] has no boolean `strict`"
         schema = tool.get("parameters")
         if not isinstance(schema, Mapping) or schema.get("type") != "object":
-            yield f"tools[{index}] has no schema of type object"
+            yield f"tools[{index}] has no schema of type `object`"
 
 
 def _as_tuple(expected: type | tuple[type, ...]) -> tuple[type, ...]:

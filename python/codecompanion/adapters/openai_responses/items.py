@@ -149,7 +149,7 @@ class ItemRenderer:
     def _image(self, part: ImagePart) -> Item:
         name = part.path or part.url.partition(",")[0][:80] or part.sha256[:12]
         if not self._options.image_input:
-            return _text(f"[The image {name} was not sent: this model takes no images.]")
+            return _text(f"[The image {name} was not sent: this model does not accept images.]")
         url = part.url or self._data_url(part.mime, part.sha256, name)
         if not url:
             return _text(f"[The image {name} cannot be read.]")
@@ -159,7 +159,7 @@ class ItemRenderer:
         name = PurePosixPath(part.path or "").name or part.sha256[:12]
         name = name if name.lower().endswith(".pdf") else f"{name}.pdf"
         if not self._options.document_input:
-            return _text(f"[The document {name} was not sent: this model takes no documents.]")
+            return _text(f"[The document {name} was not sent: this model does not accept documents.]")
         url = self._data_url(part.mime, part.sha256, name)
         if not url:
             return _text(f"[The document {name} cannot be read.]")
@@ -208,7 +208,7 @@ def _decoded(encrypted: str) -> list[Item]:
         decoded = None
     items = decoded if isinstance(decoded, list) else [decoded]
     if not all(isinstance(item, dict) and isinstance(item.get("type"), str) for item in items):
-        _log.warning("a stored item of the provider cannot be read; it was left out")
+        _log.warning("a stored item of the provider could not be read and was left out")
         return []
     return items
 

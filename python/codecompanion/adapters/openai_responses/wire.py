@@ -105,9 +105,9 @@ class OpenAIResponses(WireFormat):
             answer = typed.read_json(body, type=_Compacted)
             kinds = [typed.read_json(item, type=_Typed).type for item in answer.output]
         except NOT_READABLE as error:
-            raise MalformedReply(endpoint.say(f"the answer to a compaction cannot be read ({error}).")) from None
+            raise MalformedReply(endpoint.say(f"the compaction response cannot be read ({error}).")) from None
         if "compaction" not in kinds:
-            raise MalformedReply(endpoint.say("the answer to a compaction contains no compaction."))
+            raise MalformedReply(endpoint.say("the compaction response contains no compaction."))
         usage = normalise_usage(answer.usage)
         encrypted = b"[" + b",".join(bytes(item) for item in answer.output) + b"]"
         tokens = usage.output_tokens if usage else 0

@@ -16,7 +16,7 @@ _OWN_WORDS = ("RuntimeError", "ValueError", "AnthropicError", "OpenAIError")
 """Names of the exceptions that the official clients themselves raise before a request is sent."""
 _UNREACHABLE = ("TransportError", "HTTPClientError", "ConnectionError", "ServiceRequestError", "ServiceResponseError")
 _REMEDIES = {
-    "AWS": "Log in with aws sso login, or set AWS_PROFILE or a key of AWS",
+    "AWS": "Log in with aws sso login, or set AWS_PROFILE or an AWS access key",
     "Google Cloud": "Run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS",
     "Entra ID": "Run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET",
 }
@@ -61,7 +61,7 @@ def why_no_credentials(error: Exception, client: str) -> Exception:
     said = quote(text.strip().partition("\n")[0]).rstrip(". ")
     whose = WHOSE[client]
     if isinstance(error, ValueError) and "region" in said.lower():
-        return NoCredentials("no region of AWS is configured. Set opts.region or AWS_REGION")
+        return NoCredentials("no AWS region is configured. Set opts.region or AWS_REGION")
     if any(base.__name__ in _UNREACHABLE for base in type(error).__mro__):
         return CredentialsUnreachable(f"no token from {whose}: no answer ({said})")
-    return NoCredentials(f"no usable credentials of {whose} ({said}). {_REMEDIES[whose]}")
+    return NoCredentials(f"no usable {whose} credentials ({said}). {_REMEDIES[whose]}")

@@ -18,7 +18,7 @@ def add_parser(commands: Any) -> None:
         "audit", help="print the tools and commands that ran, where, and under which grant"
     )
     parser.add_argument("--chat", default="", metavar="ID", help="only the entries of this chat")
-    parser.add_argument("--json", action="store_true", help="the records as JSON Lines")
+    parser.add_argument("--json", action="store_true", help="print the records as JSON Lines")
     parser.set_defaults(run=run)
 
 

@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "classify", help="say whether a question is about the project, and what kind of question it is"
     )
-    root = "the project's folder, whose index decides (default: this one, if it was indexed before)"
+    root = "the project folder whose index is used (default: this folder, if it is indexed)"
     parser.add_argument("--root", metavar="DIR", help=root)
     add_pipeline(parser)
     parser.add_argument("--jobs", action="store_true", help=f"{JOBS_HELP}: {A_JOB}")
@@ -60,11 +60,11 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
             if arguments.jobs:
                 if len(arguments.text) > 1:
                     found = arguments.text
-                    raise InputError(f"--jobs takes its questions from the jobs; expected one file, found {found}")
+                    raise InputError(f"with --jobs, the questions come from the jobs; expected one file, found {found}")
                 file = arguments.text[0] if arguments.text else "-"
                 return answer_jobs("classify", file, Job, A_JOB, projects.answer, out)
             if not arguments.text:
-                raise InputError("no question; expected TEXT, or --jobs")
+                raise InputError("no question given; expected TEXT or --jobs")
             print_answer(projects.answer(Job(text=" ".join(arguments.text))), out)
             return 0
         finally:

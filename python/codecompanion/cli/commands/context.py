@@ -77,7 +77,7 @@ def add_parser(commands: Any) -> None:
         "context", help="prepare the next request of a transcript and print it as JSON"
     )
     parser.add_argument("--policy", default="codecompanion", help="the policy (default: codecompanion)")
-    parser.add_argument("--strict", action="store_true", help="the policy as in its document, without our additions")
+    parser.add_argument("--strict", action="store_true", help="follow the policy's document, without our additions")
     parser.add_argument("--window", type=token_count, metavar="N|Nk", help="context window (default: the policy's)")
     parser.add_argument("--manual", action="store_true", help="compact now, as /compact does")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=JSON", help="a context_management option")
@@ -141,7 +141,7 @@ def _run_jobs(lines: Iterable[bytes], source: str, defaults: Options, out: TextI
             print(answer["error"], file=sys.stderr)
         print_answer(answer, out)
     if number == 0:
-        raise InputError(f"{source}: no job in it; expected at least one, {A_JOB} per line")
+        raise InputError(f"{source}: no jobs in it; expected at least one, {A_JOB} per line")
     return status
 
 

@@ -59,7 +59,7 @@ def write_answer(
 def _too_large(tokens: int, env: Env) -> Iterable[Mapping[str, Any]]:
     """Yield an event for a request that exceeds the window, which a chat would not send."""
     if tokens + env.reserve > env.window:
-        sentence = f"the request has {tokens:,} tokens and the window {env.window:,}: it cannot be sent"
+        sentence = f"the request has {tokens:,} tokens, too many for the window of {env.window:,}"
         yield {"type": "request_too_large", "tokens": tokens, "window": env.window, "detail": sentence}
 
 

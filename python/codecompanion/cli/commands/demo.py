@@ -24,12 +24,12 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("file", nargs="?", default="", help="a transcript (default: the built-in session)")
     parser.add_argument(
-        "--window", type=token_count, metavar="N|Nk", default=0, help="context window (default: one it outgrows)"
+        "--window", type=token_count, metavar="N|Nk", default=0, help="context window (default: one that fills up)"
     )
     parser.add_argument("--policy", default="", help="the policy that manages the context (default: codecompanion)")
-    parser.add_argument("--nvim", default="", help="Neovim to use (default: beside this Python, then on the PATH)")
+    parser.add_argument("--nvim", default="", help="Neovim to use (default: the one beside this Python or on the PATH)")
     parser.add_argument("--keep", metavar="DIR", default="", help="keep workspace and history in this new folder")
-    parser.add_argument("--chat", action="store_true", help="afterwards open the chat in Neovim")
+    parser.add_argument("--chat", action="store_true", help="open the chat in Neovim afterwards")
     parser.set_defaults(run=run)
 
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         CodeCompanionError: there is no checkout or no Neovim, or Neovim failed.
     """
     if not (CHECKOUT / "tools" / "demo" / "play.py").exists():
-        raise CodeCompanionError("the demo plays in a checkout of the plugin, not in an installed package: clone it")
+        raise CodeCompanionError("the demo runs only in a checkout of the plugin: clone its repository")
     # First in the path, so that a `tools` package in the user's folder does not shadow ours.
     sys.path.insert(0, str(CHECKOUT))
     status: int = import_module("tools.demo.play").run(arguments, out)

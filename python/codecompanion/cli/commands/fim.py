@@ -63,7 +63,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 def add_parser(commands: Any) -> None:
     """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "fim", help="print the prompt of a code model for positions in files, as JSON"
+        "fim", help="print a code model's prompts for positions in files, as JSON"
     )
     parser.add_argument("--jobs", action="store_true", required=True, help=JOBS_HELP)
     parser.add_argument("file", nargs="?", default="-", metavar="FILE|-", help="the jobs (default: standard input)")

@@ -76,10 +76,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--budget", metavar="N", type=token_count, help="the token budget")
     add_embed(parser)
     add_pipeline(parser)
-    parser.add_argument("--hybrid", metavar="JSON", help=f"of the pipeline document: {HYBRID}")
-    parser.add_argument("--always", action="store_true", help="whether the question is about the project or not")
+    parser.add_argument("--hybrid", metavar="JSON", help=f"hybrid search options for --pipeline document: {HYBRID}")
+    parser.add_argument("--always", action="store_true", help="gather code even for questions not about the project")
     parser.add_argument("--jobs", action="store_true", help=f"{JOBS_HELP}: {A_JOB}")
-    parser.add_argument("question", nargs="*", metavar="QUESTION", help="with --jobs a file, or - (the default)")
+    parser.add_argument("question", nargs="*", metavar="QUESTION", help="question; with --jobs a file or - (default)")
     parser.set_defaults(run=run)
 
 
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
                 file = arguments.question[0] if arguments.question else "-"
                 return answer_jobs("gather", file, Job, A_JOB, projects.answer, out)
             if not arguments.question:
-                raise InputError("no question; expected QUESTION, or --jobs")
+                raise InputError("no question given; expected QUESTION or --jobs")
             print_answer(projects.answer(Job(" ".join(arguments.question))), out)
             return 0
         finally:
@@ -163,9 +163,9 @@ def _why_no_text(gathered: Gathered) -> list[str]:
         return []
     if gathered.found or gathered.beside:
         budget = gathered.selection.budget_tokens
-        return [f"None of the code found fits into the budget of {counted(budget, 'token')}; the text is empty."]
+        return [f"None of the code found fits the budget of {counted(budget, 'token')}; the text is empty."]
     if not gathered.classification.is_codebase_related:
-        return ["The question is not about the project, so no code was searched for (--always searches)."]
+        return ["The question is not about the project, so no code was searched (--always forces a search)."]
     return ["No relevant code context found; the text is empty."]
 
 

@@ -53,10 +53,10 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     words = " ".join(arguments.words)
     if arguments.jobs:
         if words:
-            raise InputError(f"--jobs takes its questions from the jobs; expected no words, found {words!r}")
+            raise InputError(f"with --jobs, the questions come from the jobs; expected no words, found {words!r}")
         return _run_jobs(read_input(arguments.file, "jobs in JSON Lines"), source_of(arguments.file), out)
     if not has_words(words):
-        raise InputError(f"{words!r} has no word to search for; expected FILE and a question, or --jobs")
+        raise InputError(f"{words!r} contains no searchable word; expected FILE and a question, or --jobs")
     messages = read_transcript(arguments.file).messages
     with contextlib.closing(ChatIndex(messages)) as index:
         places = index.find(words, MAX_RESULTS)
@@ -81,7 +81,7 @@ def _run_jobs(lines: Iterable[bytes], source: str, out: TextIO) -> int:
         text = json_line(answer)
         print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
     if number == 0:
-        raise InputError(f"{source}: no job in it; expected at least one, {A_JOB} per line")
+        raise InputError(f"{source}: no jobs in it; expected at least one, {A_JOB} per line")
     return status
 
 

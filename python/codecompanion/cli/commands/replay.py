@@ -36,17 +36,15 @@ ROW = "{:<16} {:>8} {:>14} {:>9} {:>6} {:>11} {:>7} {:>14}"
 def add_parser(commands: Any) -> None:
     """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "replay", help="walk recorded sessions under each policy: tokens, edits, compactions, cost, faults"
+        "replay", help="replay recorded sessions under each policy: tokens, edits, compactions, cost, faults"
     )
-    parser.add_argument("--policy", action="append", default=[], help="a policy, several times (default: all)")
-    parser.add_argument(
-        "--strict", action="store_true", help="the policies as in their documents, without our additions"
-    )
+    parser.add_argument("--policy", action="append", default=[], help="a policy; repeatable (default: all)")
+    parser.add_argument("--strict", action="store_true", help="follow the policies' documents, without our additions")
     parser.add_argument(
         "--window", type=token_count, metavar="N|Nk", default=WINDOW, help=f"context window (default: {WINDOW})"
     )
-    parser.add_argument("--cache", choices=list(LIFETIME_S), default="5m", help="how long the prompt cache lives")
-    parser.add_argument("--json", action="store_true", help="print one JSON object, figures of each file included")
+    parser.add_argument("--cache", choices=list(LIFETIME_S), default="5m", help="lifetime of the prompt cache")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, including the figures of each file")
     parser.add_argument("--html", type=Path, metavar="PAGE", help="also write a page with charts to this file")
     parser.add_argument("file", nargs="+", metavar="FILE|-", help="a transcript in JSON Lines")
     parser.set_defaults(run=run)
@@ -160,9 +158,9 @@ def print_table(
         print(ROW.format(*cells), file=out)
     priced = "no prompt cache" if cache == "none" else f"prompt cache {cache}: read {READ_PRICE}, write {WRITE_PRICE}"
     print(
-        f"\n{counted(files, 'session')}, window {window:,} tokens, {priced}. cost: all that is sent, including"
+        f"\n{counted(files, 'session')}, window {window:,} tokens, {priced}. cost: everything sent, including"
         " summaries and files read again after a fault, relative to no management. faults: edits of files whose text"
-        " had been cleared, of all edits that name their text." + _not_compared(totals[0]),
+        " had been cleared, out of all edits that quote the old text." + _not_compared(totals[0]),
         file=out,
     )
 

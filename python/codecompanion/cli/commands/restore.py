@@ -25,8 +25,8 @@ from codecompanion.store.opening import open_store
 def add_restore(actions: Any) -> None:
     """Add `restore` to the actions of `sessions`."""
     parser: argparse.ArgumentParser = actions.add_parser("restore", help="print a chat from its checkpoint files")
-    parser.add_argument("chat", nargs="?", default="", help="id of a chat or a checkpoint (default: list them)")
-    parser.add_argument("--state-dir", type=Path, default=None, help="folder of transcripts/ (default: Neovim's)")
+    parser.add_argument("chat", nargs="?", default="", help="id of a chat or checkpoint (default: list all)")
+    parser.add_argument("--state-dir", type=Path, default=None, help="folder with transcripts/ (default: Neovim's)")
     parser.set_defaults(without_store=restore)
 
 
@@ -45,7 +45,7 @@ def restore(arguments: argparse.Namespace, data_dir: Path, out: TextIO) -> int:
     """
     folder = arguments.state_dir or state_dir()
     if not (folder / FOLDER).is_dir():
-        raise InputError(f"{folder / FOLDER} does not exist; expected the state folder of a Neovim with chats")
+        raise InputError(f"{folder / FOLDER} does not exist; expected a Neovim state folder with chats")
     files = CheckpointFiles(folder)
     if not arguments.chat:
         checkpoints = files.list_checkpoints()

@@ -41,8 +41,8 @@ _BY_WORDS: tuple[WantedTier, ...] = ("fts", "terms")
 
 
 _TOP_K_HELP = (
-    "files, 1 to 50 (default: 10); common project files may come after them; a plain tier has 15 at most, auto too"
-    " where N is less"
+    "number of files, 1 to 50 (default: 10); common project files may follow; at most 15 files in all,"
+    " or N if that is more and the tier is auto"
 )
 
 
@@ -77,7 +77,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--tier", choices=TIERS, default="auto", help="auto (joined ranking, default) or a plain tier")
     parser.add_argument("--top-k", metavar="N", type=int, help=_TOP_K_HELP)
     add_pipeline(parser)
-    parser.add_argument("--hybrid", metavar="JSON", help=f"of the pipeline document: {HYBRID}")
+    parser.add_argument("--hybrid", metavar="JSON", help=f"hybrid search options for --pipeline document: {HYBRID}")
     add_embed(parser)
     parser.add_argument("query", nargs="*", metavar="QUERY", help="a question, or words")
     parser.set_defaults(run=run)
@@ -93,10 +93,10 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
     with _Searches(arguments) as searches:
         if arguments.jobs:
             if len(arguments.query) > 1:
-                raise InputError(f"--jobs takes its questions from the jobs; expected no words, found {query!r}")
+                raise InputError(f"with --jobs, the questions come from the jobs; expected no words, found {query!r}")
             return answer_jobs("search", query or "-", Job, A_JOB, searches.answer, out)
         if not query.strip():
-            raise InputError("nothing to search for; expected QUERY, or --jobs")
+            raise InputError("nothing to search for; expected QUERY or --jobs")
         print_answer(searches.answer(Job(query=query)), out)
     return 0
 

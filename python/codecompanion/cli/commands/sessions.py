@@ -34,28 +34,28 @@ from codecompanion.store.store import Store
 def add_parser(commands: Any) -> None:
     """Add the subcommand to the command line."""
     parser: argparse.ArgumentParser = commands.add_parser("sessions", help="list, show, export or search stored chats")
-    parser.add_argument("--data-dir", type=Path, default=None, help="folder of sessions.db (default: Neovim's)")
+    parser.add_argument("--data-dir", type=Path, default=None, help="folder with sessions.db (default: Neovim's)")
     actions = parser.add_subparsers(required=True, metavar="list|show|export|search|restore|rename|delete")
-    listing = actions.add_parser("list", help="one line per chat, newest first")
+    listing = actions.add_parser("list", help="list the chats, one per line, newest first")
     listing.add_argument("--json", action="store_true", help="print JSON, one object per line")
-    listing.add_argument("--limit", type=int, default=50, help="maximum number (default: 50)")
+    listing.add_argument("--limit", type=int, default=50, help="maximum number of chats (default: 50)")
     listing.set_defaults(act=_list)
     show = actions.add_parser("show", help="print a chat as readable text")
     show.add_argument("chat", help="id, or its first characters")
     show.set_defaults(act=_show)
     export = actions.add_parser("export", help="print a chat: as a transcript, a page (--html) or Markdown (--md)")
     export.add_argument("chat", help="id, or its first characters")
-    export.add_argument("--view", action="store_true", help="the messages that the model would get, instead of all")
+    export.add_argument("--view", action="store_true", help="export only the messages that the model would receive")
     form = export.add_mutually_exclusive_group()
-    form.add_argument("--html", dest="form", action="store_const", const="html", help="a page for a browser, to share")
-    form.add_argument("--md", dest="form", action="store_const", const="md", help="Markdown, to share")
+    form.add_argument("--html", dest="form", action="store_const", const="html", help="export an HTML page to share")
+    form.add_argument("--md", dest="form", action="store_const", const="md", help="export Markdown to share")
     export.add_argument("--no-images", action="store_true", help="leave images out of --html and --md")
     export.set_defaults(act=_export)
-    search = actions.add_parser("search", help="find messages, also cleared and compacted ones, best first")
-    search.add_argument("words", nargs="+", metavar="WORDS", help="a question, or words; the last may be incomplete")
-    search.add_argument("--chat", help="in this chat only: id, or its first characters")
+    search = actions.add_parser("search", help="find messages, including cleared and compacted ones, best first")
+    search.add_argument("words", nargs="+", metavar="WORDS", help="question or words; the last word may be incomplete")
+    search.add_argument("--chat", help="search only this chat (id or its first characters)")
     search.add_argument("--json", action="store_true", help="print JSON, one object per line")
-    search.add_argument("--limit", type=int, default=20, help="maximum number (default: 20)")
+    search.add_argument("--limit", type=int, default=20, help="maximum number of messages (default: 20)")
     search.set_defaults(act=_search)
     add_restore(actions)
     rename = actions.add_parser("rename", help="change the title of a chat")
@@ -64,8 +64,8 @@ def add_parser(commands: Any) -> None:
     rename.set_defaults(act=_rename)
     delete = actions.add_parser("delete", help="permanently delete a chat and its checkpoints")
     delete.add_argument("chat", help="id, or its first characters")
-    delete.add_argument("--yes", action="store_true", help="do not ask; required without a terminal")
-    delete.add_argument("--state-dir", type=Path, default=None, help="folder of transcripts/ (default: Neovim's)")
+    delete.add_argument("--yes", action="store_true", help="do not ask for confirmation; required without a terminal")
+    delete.add_argument("--state-dir", type=Path, default=None, help="folder with transcripts/ (default: Neovim's)")
     delete.set_defaults(act=_delete)
     parser.set_defaults(run=run)
 
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
         status: int = arguments.without_store(arguments, folder, out)
         return status
     if not (folder / "sessions.db").exists():
-        raise InputError(f"{folder / 'sessions.db'} does not exist; expected the folder of a Neovim with stored chats")
+        raise InputError(f"{folder / 'sessions.db'} does not exist; expected a Neovim data folder with stored chats")
     store = open_store(folder, report=lambda problem: print(f"codecompanion: {problem}", file=sys.stderr))
     try:
         status = arguments.act(store, arguments, out)
@@ -140,7 +140,7 @@ def _search(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
         raise InputError(f"--limit {arguments.limit}: expected 1 or more")
     words = " ".join(arguments.words)
     if not has_words(words):
-        raise InputError(f"{words!r} has no word to search for; expected letters or digits")
+        raise InputError(f"{words!r} contains no searchable word; expected letters or digits")
     chat = _find_chat(store, arguments.chat) if arguments.chat else None
     hits = store.search(words, chat_id=chat, limit=arguments.limit)
     for hit in hits:

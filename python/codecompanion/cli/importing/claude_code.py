@@ -35,7 +35,7 @@ def read(raw: bytes, source: str, skipped: Skipped = None) -> list[dict[str, Any
     told = [found for found in entries if _is_message(found, of_agent=False)]
     told = told or [found for found in entries if _is_message(found, of_agent=True)]
     if not told:
-        raise InputError(f"{source}:1: no message in it; expected {EXPECTED}")
+        raise InputError(f"{source}:1: no messages in it; expected {EXPECTED}")
     branch = _newest_branch(entries, told)
     return _merge(told if not branch else _on_branch(told, branch), skipped)
 

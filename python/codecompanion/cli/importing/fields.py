@@ -53,7 +53,7 @@ def read_values(raw: bytes, source: str, expected: str, skipped: Skipped = None)
         cut = None if skipped is None else _read_cut(raw, source, f"{error}", skipped)
         found = [cut] if cut else _read_lines(raw, source, expected, skipped)
     if not found:
-        raise InputError(f"{source}:1: nothing in it; expected {expected}")
+        raise InputError(f"{source}:1: it is empty; expected {expected}")
     return found
 
 

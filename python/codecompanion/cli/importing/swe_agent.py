@@ -29,7 +29,7 @@ def read(raw: bytes, source: str, skipped: fields.Skipped = None) -> list[dict[s
         if whole.get(name):
             where = f"{found[0].where}: {name}"
             return reader(list(fields.numbered(fields.expect_list(whole[name], where, "a list"), where)))
-    raise InputError(f"{found[0].where}: neither history, trajectory nor messages in it; expected {EXPECTED}")
+    raise InputError(f"{found[0].where}: it has no history, trajectory or messages; expected {EXPECTED}")
 
 
 def _read_history(items: list[fields.Found]) -> list[dict[str, Any]]:

@@ -216,7 +216,7 @@ def _ending(messages: Sequence[Message]) -> tuple[bool, str]:
         return False, "not answered"
     if last.role == "tool" or last.tool_calls:
         return False, "stopped in the middle of its tool calls"
-    return (False, "the reply was cut") if last.cut else (True, "completed")
+    return (False, "the reply was cut off") if last.cut else (True, "completed")
 
 
 def _episode(turn: TurnMessages, facts: Facts, typed: Sequence[str], *, ended: bool, status: str) -> Episode:

@@ -179,7 +179,7 @@ def _upgraded(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
         ),
     )
     if not isinstance(history, list) or not all(isinstance(entry, dict) for entry in history):
-        raise StoreCorrupt(f"{where} has a conversation with an entry that is not a message")
+        raise StoreCorrupt(f"the conversation in {where} has an entry that is not a message")
     return {**msgspec.to_builtins(snapshot), "conversationHistory": history}
 
 

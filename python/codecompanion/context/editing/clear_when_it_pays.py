@@ -103,7 +103,7 @@ def _explain(index: int, tail: int, uses: FileUses, params: ClearWhenItPays) -> 
     if name in params.exclude_tools:
         return f"kept: results of {name} are never cleared"
     needed = why_needed(index, uses, params.keep_reads)
-    return f"kept: {needed}" if needed else f"kept until clearing pays: {why_not_needed(index, uses)}"
+    return f"kept: {needed}" if needed else f"kept until clearing pays off: {why_not_needed(index, uses)}"
 
 
 class _Shorter(msgspec.Struct, frozen=True):
@@ -246,7 +246,7 @@ def _why(saved: float, lost: float, to_come: float, params: ClearWhenItPays, sec
     if not params.repay:
         took = f"; the rest takes about {seconds:.0f} s to read again" if seconds >= 1 else ""
         return f"the window is getting full{took}"
-    return f"saves {saved / lost:.1f} times the cost of caching again, over about {to_come:.0f} requests"
+    return f"saves {saved / lost:.1f} times the cost of re-caching over about {to_come:.0f} requests"
 
 
 def _requests_to_come(uses: FileUses, params: ClearWhenItPays, env: Env) -> float:

@@ -12,20 +12,20 @@ from codecompanion.context.policy.policy import OWN_FIELDS, Policy
 from codecompanion.context.strategies import SHAPERS, STRATEGIES
 
 OLD_WORDS = {
-    "chat": "'request', or nothing: the request is measured anyway",
-    "all": "'request', or nothing: the request is measured anyway",
-    "raw_replay": "'request', or nothing: the request is measured anyway",
-    "messages_system": "'request', or nothing: the request is measured anyway",
-    "<=": "'>=' or '>'; a target or a limit needs no op",
-    "<": "nothing: slack is always compared like that",
+    "chat": "'request', or no value: 'request' is the default",
+    "all": "'request', or no value: 'request' is the default",
+    "raw_replay": "'request', or no value: 'request' is the default",
+    "messages_system": "'request', or no value: 'request' is the default",
+    "<=": "'>=' or '>'; targets and limits need no op",
+    "<": "no op: slack is always compared this way",
 }
 """Words of earlier versions and their replacements."""
 OLD_KEYS = {
-    "op": "nothing: only a trigger is compared in more than one way",
+    "op": "no op: only a trigger can have one",
     "least_ratio": "min_ratio",
     "cap": "max_tokens",
     "least": "min_tokens",
-    "checkpoint_every_messages": "the setting interactions.chat.opts.checkpoint_every_messages; it is for all policies",
+    "checkpoint_every_messages": "the setting interactions.chat.opts.checkpoint_every_messages, shared by all policies",
 }
 """Keys of earlier versions and their replacements."""
 _NEAR = 0.8
@@ -41,7 +41,7 @@ def nearest(name: str, known: Collection[str]) -> str:
 def unknown_key(name: str, known: Collection[str], problem: str = "unknown key") -> tuple[str, str]:
     """Return the problem with an unknown key, and the expected key."""
     if name in OLD_KEYS:
-        return "it is no longer a key", OLD_KEYS[name]
+        return "the key no longer exists", OLD_KEYS[name]
     near = difflib.get_close_matches(name, known, 1, _NEAR)
     places = _places().get(name, ())
     if near or not places:

@@ -56,7 +56,7 @@ def _load(name: str, custom: Mapping[str, Mapping[str, Any]], key: str, extendin
         refuse_nonsense(table, f"{key}.{name}")
         base_name = table.get("extends", name if name in policy_names() else None)
         if not isinstance(base_name, str):
-            raise ConfigError(f"{key}.{name}.extends", "it does not say which policy it extends", _sound(custom))
+            raise ConfigError(f"{key}.{name}.extends", "the policy to extend is missing", _sound(custom))
         if base_name in extending or (base_name == name and name not in policy_names()):
             raise ConfigError(f"{key}.{name}.extends", f"extends itself through {base_name!r}", _sound(custom))
         base = _base(base_name, custom, key, (*extending, name))
@@ -74,7 +74,7 @@ def _base(name: str, custom: Mapping[str, Any], key: str, extending: tuple[str, 
         return _load(name, custom, key, extending)
     except ConfigError as error:
         if name in custom and error.key.startswith(f"{key}.{name}."):
-            raise ConfigError(f"{key}.{extending[-1]}.extends", f"{name!r} has an error itself ({error})") from error
+            raise ConfigError(f"{key}.{extending[-1]}.extends", f"{name!r} is itself invalid ({error})") from error
         raise
 
 

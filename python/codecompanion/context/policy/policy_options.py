@@ -69,8 +69,8 @@ def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -
         if given[other] != given[name] and _meant(given[other]) != _meant(given[name]):
             raise ConfigError(
                 f"{key}.{name}",
-                f"{given[name]!r}, but {key}.{other} is {given[other]!r}: they are one setting",
-                "one of them",
+                f"{given[name]!r}, but {key}.{other} is {given[other]!r}: both set the same option",
+                "only one of them",
             )
     named = next((name for name in _NAMES_OF_TARGET if name in given), "")
     threshold = next((given[name] for name in _NAMES_OF_THRESHOLD if name in given), None)
@@ -81,7 +81,7 @@ def _refuse_contradictions(policy: Policy, given: Mapping[str, Any], key: str) -
     if wanted is None or start is None:
         return  # with_options reports the error when it applies the value
     if (wanted.at or 0) >= (start.at or math.inf) or (wanted.tokens or 0) >= (start.tokens or math.inf):
-        raise ConfigError(f"{key}.{named}", f"{target!r} is not below the threshold ({threshold!r})", "a smaller one")
+        raise ConfigError(f"{key}.{named}", f"{target!r} is not below the threshold ({threshold!r})", "a smaller value")
 
 
 def _meant(value: Any) -> Size | None:

@@ -9,7 +9,7 @@ from codecompanion.errors import ConfigError
 _MEANING = {
     "selection": "the messages to remove",
     "transcript": "their text",
-    "summary": "a summary that is not inserted yet",
+    "summary": "a summary that has not been inserted yet",
     "change": "a changed message",
 }
 
@@ -30,14 +30,14 @@ def check_order(tier: Tier, before: frozenset[str], key: str) -> frozenset[str]:
                 if other != CHAT_ADAPTER:
                     _check_need(other, tier.steps, number, made, f"{key}.on_fail")
         if strategy.makes == "summary" and "summary" in made:
-            raise ConfigError(where, f"{step.use!r} would replace the summary of a step before it", "one of them")
+            raise ConfigError(where, f"{step.use!r} would replace the summary of an earlier step", "only one of them")
         made |= {strategy.makes, "change"} if _makes(step.use, "change") else {strategy.makes}
         if strategy.makes == "inserted":
             made.discard("summary")
     if "summary" in made:
         raise ConfigError(key, "its summary is never inserted", "a step 'insert_summary' after it")
     if tier.on_fail and not any(STRATEGIES[step.use].asks_model for step in tier.steps):
-        raise ConfigError(f"{key}.on_fail", "no step here asks a model, so none fails", "no on_fail")
+        raise ConfigError(f"{key}.on_fail", "no step here calls a model, so none can fail", "no on_fail")
     return frozenset(made)
 
 
@@ -49,13 +49,13 @@ def _check_need(use: str, steps: tuple[Step, ...], number: int, made: set[str], 
     later = [step.use for step in steps[number:] if _makes(step.use, need)]
     if need == "inserted":  # an earlier compaction may have left a summary
         if later:
-            raise ConfigError(where, f"{use!r} would look at an earlier summary only", f"it after {later[0]!r}")
+            raise ConfigError(where, f"{use!r} would only see an earlier summary", f"it after {later[0]!r}")
         return
     if later:
-        raise ConfigError(where, f"{use!r} can never run before {later[0]!r}, which produces its input", "it after it")
+        raise ConfigError(where, f"{use!r} can never run before {later[0]!r}, which produces its input", "it to follow")
     makers = [name for name in STRATEGIES if _makes(name, need)]
-    problem = f"{use!r} can never run: it needs {_MEANING[need]}, and no step before it produces that"
-    raise ConfigError(where, problem, f"before it one of {', '.join(makers)}")
+    problem = f"{use!r} can never run: it needs {_MEANING[need]}, which no earlier step produces"
+    raise ConfigError(where, problem, f"one of these before it: {', '.join(makers)}")
 
 
 def _makes(use: str, product: str) -> bool:

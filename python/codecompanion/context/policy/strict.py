@@ -27,11 +27,11 @@ SUFFIX = " strict"
 """Suffix of strict policy names: `codebuddy strict` is the `codebuddy` policy without our additions."""
 _DESCRIPTION = "Exactly as in its document, without our additions; see :help codecompanion-strict."
 ALWAYS = (
-    "No request is sent that is larger than the window: results are cut, then the chat is compacted without a model.",
+    "No request exceeds the window: tool results are cut, then the chat is compacted without a model.",
     "A tool call still waiting for its result is never compacted, and no call is sent without its result.",
     "The system prompt, rules and pinned messages are kept.",
     "A reply that is not a summary never replaces messages.",
-    "After three failed compactions in a row, automatic ones pause for two messages.",
+    "After three failed compactions in a row, automatic compaction pauses for two messages.",
     "The log keeps everything; every change can be undone.",
 )
 """Guarantees of every policy, worded for the user; a document's rules cannot override them."""
@@ -119,7 +119,7 @@ def _stage(stage: Stage, places: frozenset[str], key: str) -> Stage:
         where = f"{key}.{place}"
         if tier.start and tier.start not in made:
             raise ConfigError(
-                f"{where}.from", f"the tier {tier.start!r} does not exist without our additions", "another tier"
+                f"{where}.from", f"the tier {tier.start!r} exists only with our additions", "another tier"
             )
         kept = msgspec.structs.replace(tier, steps=_steps(tier.steps, place, places))
         made[tier.id] = check_order(kept, made.get(tier.start, frozenset()), where)

@@ -82,12 +82,12 @@ def check_names(policy: Policy, key: str) -> None:
                 if name not in known:
                     raise ConfigError(f"{where}.{field}", f"there is no stage {name!r}", ", ".join(known))
                 if field != "tier.needs" and name not in known[:number]:
-                    expected = ", ".join(known[:number]) or f"no {field}: nothing comes before"
-                    raise ConfigError(f"{where}.{field}", f"{name!r} does not come before it", expected)
+                    expected = ", ".join(known[:number]) or f"no {field}: no stage comes before it"
+                    raise ConfigError(f"{where}.{field}", f"{name!r} does not come before this stage", expected)
         for name in (stage.emits.started, *stage.emits.changed, stage.emits.failed):
             _check_event(name, f"{where}.emits")
         if stage.target is None and any(tier.accept == "target" for tier in stage.tiers):
-            raise ConfigError(f"{where}.target", "a tier is accepted by it", "{ at = 0.5 }")
+            raise ConfigError(f"{where}.target", "it is missing, but a tier depends on it", "{ at = 0.5 }")
     _check_event(policy.status_event, f"{key}.status_event")
     for option, target in policy.options.items():
         if led_to(policy, target) != target:
@@ -143,7 +143,7 @@ def read_stages(tables: Any, key: str, others: tuple[Stage, ...], shared: Shared
     for position, table in enumerate(list_of(tables, key, STAGES), 1):
         stage = _stage(table, f"{key}[{position}]", (*made, *others), shared)
         if any(stage.id == other.id for other in made):
-            raise ConfigError(f"{key}[{position}].id", f"there is a stage {stage.id!r} before it", "another id")
+            raise ConfigError(f"{key}[{position}].id", f"an earlier stage has the id {stage.id!r}", "another id")
         made.append(stage)
     return tuple(made)
 
@@ -156,14 +156,14 @@ def _stage(table: Any, key: str, others: tuple[Stage, ...], shared: Shared) -> S
     own = {name: fields.pop(name) for name in ("step", "on_fail") if name in fields}
     ways = [given for given in (own.get("step"), tiers) if given is not None]
     if len(ways) > 1 or not (ways or like is not None):
-        problem = "its steps are given in more than one way" if ways else "it has no steps"
+        problem = "its steps are defined in more than one way" if ways else "it has no steps"
         raise ConfigError(key, problem, " or ".join(_PROGRAMS))
     if "on_fail" in own and "step" not in own:
         raise ConfigError(f"{key}.on_fail", "it does not belong here", "it in a tier, or beside `step`")
     if like is not None:
         model = next((stage for stage in others if stage.id == like), None)
         if model is None:
-            raise ConfigError(f"{key}.like", f"there is no stage {like!r} before it", ", ".join(s.id for s in others))
+            raise ConfigError(f"{key}.like", f"there is no earlier stage {like!r}", ", ".join(s.id for s in others))
         fields = {name: getattr(model, name) for name in _LIKE} | fields
     if tiers is not None:
         tables = list_of(tiers, f"{key}.tier", TIERS)
@@ -194,10 +194,10 @@ def _steps(tables: Any, key: str, shared: Shared) -> tuple[Step, ...]:
             continue
         name = table["steps"]
         if not isinstance(name, str) or name not in shared:
-            problem = f"there are no steps {name!r}" if isinstance(name, str) else f"got {describe(name)}"
+            problem = f"there is no list of steps {name!r}" if isinstance(name, str) else f"got {describe(name)}"
             raise ConfigError(f"{where}.steps", problem, nearest(str(name), tuple(shared)) or "a name in `steps`")
         if len(table) > 1:
-            raise ConfigError(where, f"the steps {name!r} cannot be changed here", "nothing beside `steps`")
+            raise ConfigError(where, f"the steps {name!r} cannot be changed here", "no keys besides `steps`")
         made += shared[name]
     return tuple(made)
 
@@ -217,7 +217,7 @@ def check_writers(names: tuple[str, ...], key: str) -> None:
     able = [CHAT_ADAPTER, *(use for use, one in STRATEGIES.items() if one.summarises and not one.asks_model)]
     for name in names:
         if name not in able:
-            raise ConfigError(key, f"{name!r} writes no summary", ", ".join(able))
+            raise ConfigError(key, f"{name!r} does not write summaries", ", ".join(able))
 
 
 def _check_starts(tiers: tuple[Tier, ...], key: str) -> None:
@@ -226,9 +226,9 @@ def _check_starts(tiers: tuple[Tier, ...], key: str) -> None:
     for number, tier in enumerate(tiers, 1):
         where = f"{key}.tier[{number}]"
         if tier.start and tier.start not in made:
-            raise ConfigError(f"{where}.from", f"there is no tier {tier.start!r} before it", ", ".join(made))
+            raise ConfigError(f"{where}.from", f"there is no earlier tier {tier.start!r}", ", ".join(made))
         if tier.id and tier.id in made:
-            raise ConfigError(f"{where}.id", f"there is a tier {tier.id!r} before it", "another id")
+            raise ConfigError(f"{where}.id", f"an earlier tier has the id {tier.id!r}", "another id")
         made[tier.id] = check_order(tier, made.get(tier.start, frozenset()), where)
 
 
@@ -270,7 +270,7 @@ def _params(fields: dict[str, Any], kind: type[Any], key: str) -> tuple[Any, str
     params = convert(with_sizes(fields, kind), kind, key)
     if isinstance(ours, str):
         if document:
-            raise ConfigError(f"{key}.document", "`ours` names no parameter", OURS)
+            raise ConfigError(f"{key}.document", "`ours` does not name a parameter", OURS)
         return params, ours, None
     why = convert(ours, dict[str, str], f"{key}.ours")
     values = table_of(document, f"{key}.document", OURS)

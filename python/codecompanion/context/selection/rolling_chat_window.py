@@ -39,7 +39,7 @@ def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outc
     pending_from = first_pending(work.messages)
     head = work.messages[:pending_from]
     if head and head[-1].role == "tool":
-        return Skipped("in_tool_loop", "the model is working with tools; it is summarised when it is done")
+        return Skipped("in_tool_loop", "the model is still using tools; the chat is summarised afterwards")
     said = [index for index, message in enumerate(head) if _says_something(message)]
     slid_out = len(said) - params.window
     if slid_out <= 0 or not (env.manual or _is_due(work.messages, len(said), slid_out, params, env)):

@@ -141,7 +141,7 @@ def _too_few(messages: Messages, recent: frozenset[int], params: SelectWindow) -
         return Skipped("too_few_messages", f"{_are(len(counted))} too few to summarise; {least} are needed")
     older = sum(index not in recent for index in counted)
     if older < params.min_older:
-        return Skipped("too_few_messages", f"{_are(older)} older than the newest; {params.min_older} are needed")
+        return Skipped("too_few_messages", f"{_are(older)} older than the newest ones; {params.min_older} are needed")
     return None
 
 

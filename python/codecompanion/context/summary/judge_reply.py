@@ -168,16 +168,16 @@ def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Fai
     """
     form = schema if schema.headings == "labels" else form_of(text, schema)
     if form is None:
-        return Failed(f"the summary is malformed (none of the {counted(len(schema.section), 'required section')})")
+        return Failed(f"the summary is malformed (has none of the {counted(len(schema.section), 'required section')})")
     bodies = [part.body.strip() for part in parse_sections(text, form).parts if part.number <= len(form.section)]
     said = [body for body in bodies if body]
     telling = [body for body in said if not _NOTHING.fullmatch(body) and body not in prompt]
     answered = [*telling, *(body for body in said if _NOTHING.fullmatch(body))]
     if form.headings == "labels":
-        return telling or Failed("the summary is empty under the required labels")
+        return telling or Failed("the required sections of the summary are empty")
     asked = len(form.section)
     if 2 * len(answered) < asked:
-        return Failed(f"the summary is malformed ({len(answered)} of the {counted(asked, 'required section')})")
+        return Failed(f"the summary is malformed (only {len(answered)} of the {counted(asked, 'required section')})")
     return telling if len(telling) >= min(2, asked) else Failed("the sections of the summary are empty")
 
 

@@ -27,7 +27,7 @@ def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:
     """Return the work with a description of the removed messages as its summary."""
     described = tuple(message for message in work.removed if message.tag != SUMMARY_TAG)
     if not described:
-        return Skipped("nothing_to_compact", "there is nothing to compact: no message is older than the newest")
+        return Skipped("nothing_to_compact", "nothing to compact: there are no older messages")
     roles = [message.role for message in described if not goes_along(message) and message.tag != LOOKING_TAG]
     lines = [
         _HEADER.format(count=len(work.removed)),

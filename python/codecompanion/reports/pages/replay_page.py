@@ -78,7 +78,7 @@ def replay_page(replayed: Replayed) -> str:
         price = f"with a prompt cache of {replayed.cache} (read {READ_PRICE}, write {WRITE_PRICE})"
     body = [
         "<main>\n<h1>Requests under each policy</h1>\n",
-        f'<p class="quiet">{files} walked request by request, window {replayed.window:,} tokens, priced {price}.</p>\n',
+        f'<p class="quiet">{files} played request by request, window {replayed.window:,} tokens, priced {price}.</p>\n',
         _legend(),
         *(_session(number, session, replayed) for number, session in enumerate(replayed.sessions)),
         _table(replayed),
@@ -165,8 +165,8 @@ def _table(replayed: Replayed) -> str:
 def _notes(replayed: Replayed) -> str:
     unmanaged = replayed.totals[0]
     notes = [
-        "Relative cost: all that is sent, including summaries and files read again after a fault, relative to no"
-        " management. Faults: edits of files whose text had been cleared, of all edits that name their text."
+        "Relative cost: everything sent, including summaries and files read again after a fault, relative to no"
+        " management. Faults: edits of files whose text had been cleared, out of all edits that quote the old text."
     ]
     left = unmanaged.requests - unmanaged.compared_requests
     if left:

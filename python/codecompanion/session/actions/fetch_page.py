@@ -47,7 +47,7 @@ async def attach_page(
     message, how_much = await _attachment(chat, address, fetched, page)
     await chat.attach(message)
     minutes = 0 if kept is None else int((services.clock() - kept.time) // 60)
-    age = f", fetched {counted(minutes, 'minute')} ago (/fetch --again for a new one)" if minutes > 0 else ""
+    age = f", fetched {counted(minutes, 'minute')} ago (/fetch --again for a new copy)" if minutes > 0 else ""
     return f"Attached {address}: {how_much}{age}."
 
 

@@ -128,7 +128,7 @@ class Reverter:
         for change in changes_of(events):
             if change.id == change_id:
                 return change
-        raise InputError("This change is not in the history of the chat.")
+        raise InputError("This change is not in the chat's history.")
 
     # ---- reverting
 
@@ -150,7 +150,7 @@ class Reverter:
             conflicts += left
             if taken:
                 name = taken[0].change.began.name
-                done.append((f"{len(taken)} of {len(of_file)} changes of " if left else "") + name)
+                done.append((f"{len(taken)} of {len(of_file)} changes to " if left else "") + name)
                 await self._tell_model(name, _which(taken), back=taken[0].is_back)
         self.tell(await self._chat.log.events())
         verb = "Reapplied" if all(step.is_back for step in todo) else "Reverted"
@@ -161,7 +161,7 @@ class Reverter:
         by_id = {change.id: change for change in changes_of(await self._chat.log.events())}
         change = by_id.get(wanted[0]) if len(wanted) == 1 else None
         if change is None:
-            raise InputError("This change is not in the history of the chat.")
+            raise InputError("This change is not in the chat's history.")
         step = place_to_revert(change, place, by_id)
         verb = "Reapplied" if step.is_back else "Reverted"
         conflict = await self._revert_file([step], markers=markers, place=place)

@@ -47,7 +47,7 @@ class Spending:
         try:
             budgets = await asyncio.to_thread(self.budgets)
         except StoreError as error:
-            return f"Nothing was sent: the rest of the budget cannot be read ({error})."
+            return f"Nothing was sent: the remaining budget cannot be read ({error})."
         return next((budget.refusal() for budget in budgets if budget.is_used_up), "")
 
     async def warnings(self) -> list[str]:

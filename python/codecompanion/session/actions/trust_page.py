@@ -34,7 +34,7 @@ SHOWN_TOGETHER = 2_000_000
 """Maximum number of characters shown of all files together, because a folder may contain hundreds of large files."""
 _MAX_BYTES = 1_000_000
 _NAMED = 3
-ALWAYS_AGAIN = "Its text no longer turns “always” off."
+ALWAYS_AGAIN = "Its text no longer suspends “always”."
 
 
 async def decide_trust(
@@ -141,7 +141,7 @@ def _require_seen(services: Services, found: list[Brought], shown: list[FileHash
     inside = [one for one in found if not one.leads_out and one.hash not in shown]
     fresh = [one for one in inside if services.trust.is_by_command(Path(one.path), one.sha256)]
     if fresh:
-        raise InputError(f"A command changed {fresh[0].label} since the page was shown; review it again.")
+        raise InputError(f"A command has changed {fresh[0].label} since the page was shown; review it again.")
 
 
 def _real(root: Path, name: str) -> Path:

@@ -69,7 +69,7 @@ class ViewEdits:
         events = await self.log.events()
         chain = chain_of(events)
         if not chain.undoable and any(isinstance(event.payload, FileChangeEnded) for event in events):
-            raise InputError("Nothing to undo; :CodeCompanionRevert reverts changes of files.")
+            raise InputError("Nothing to undo; :CodeCompanionRevert reverts file changes.")
         change = chain.to_undo(change_id)
         await to_the_end(self._take_back(change, redo=False))
         await self._tell_outlook(change)
@@ -107,7 +107,7 @@ class ViewEdits:
         pause = self.control.pause
         size = await self.control.fitting.paused_excess()
         if size:
-            told = f"Paused: {size:,} tokens, {self.control.fitting.room:,} fit. Sending asks whether to compact."
+            told = f"Paused: {size:,} tokens; only {self.control.fitting.room:,} fit. Sending asks whether to compact."
             self.control.notice(Severity.WARN, told, while_paused=True)
             return
         if change.kind in PAUSED_BY and pause.is_on:
@@ -133,7 +133,7 @@ class ViewEdits:
         size, room = self.control.shaper.measure(after.messages).tokens, self.control.fitting.room
         if room and size > room:
             raise InputError(
-                f"Not restored: the request would be {size:,} tokens, {room:,} fit. Compact first, or read it with K."
+                f"Not restored: the request needs {size:,} tokens; only {room:,} fit. Compact first or read it with K."
             )
         if not after.sound:
             raise InputError("Not restored: that would separate a tool call from its result. Read it with K.")

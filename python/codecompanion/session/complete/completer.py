@@ -215,7 +215,7 @@ class Completer:
         )
         self._is_shrunk, self._total = True, int(self._total * min(share, 2 / 3))
         self._knowledge = SteadyKnowledge()
-        _log.info("prompts of at most %d characters from now on: %s", self._total, error)
+        _log.info("prompts are limited to %d characters from now on: %s", self._total, error)
         return True
 
     def _usable(self, reply: CodeReply, place: Place, family: Family, stop: tuple[str, ...]) -> str:
@@ -231,7 +231,7 @@ class Completer:
             try:
                 return await self._show_project(request, *project, asked, family)
             except Exception:
-                _log.exception("completion goes on without the project")
+                _log.exception("completion continues without the project")
         before, after, head = request.before, request.after, request.head[:MAX_HEAD_CHARS]
         if self._total < PREFIX_CHARS + SUFFIX_CHARS:
             plan = plan_prompt(request.path, before, after, self._total, head=head, least=0)

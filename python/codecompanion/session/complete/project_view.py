@@ -147,7 +147,7 @@ class ProjectReader:
         except FileNotFoundError:
             pass  # the project is not indexed yet
         except StoreError as error:
-            _log.info("completion goes on without the index: %s", error)
+            _log.info("completion continues without the index: %s", error)
         return RelatedFiles(), []
 
     def _definitions(self, path: str, names: Sequence[str]) -> list[tuple[str, Definition]]:

@@ -30,7 +30,7 @@ class DiskDoesNotAnswer(CodeCompanionError):
     """Raised when all threads hang in abandoned work, so that new work would only wait for its deadline."""
 
     def __init__(self) -> None:
-        super().__init__("the disk does not respond")
+        super().__init__("the disk is not responding")
 
 
 @cache

@@ -82,7 +82,7 @@ class Chain(msgspec.Struct, frozen=True):
             raise InputError("Nothing to redo: nothing was undone, or the chat has changed since.")
         last = self.redoable[-1]
         if change_id and change_id != last.change_id:
-            raise InputError(f"Only the change undone last can be redone: {outcome(last)}.")
+            raise InputError(f"Only the most recently undone change can be redone: {outcome(last)}.")
         return last
 
 
@@ -347,7 +347,7 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
             return f"{title} {'pinned' if (change.kind == 'pinned') != undone else 'unpinned'}"
         case "tools_chosen":
             names = ", ".join(report.names) or "as configured"
-            return f"the choice of tools ({names}) {'undone' if undone else 'changed'}"
+            return f"the tool selection ({names}) {'undone' if undone else 'changed'}"
         case "restored":
             return f"{title} {'removed again' if undone else 'restored'}"
         case _:

@@ -29,5 +29,5 @@ class ChangedTools:
                     if key.startswith(f"{tool.name}:") and key != tool.grant_key:
                         desk.approvals = desk.approvals.without(f"always:{key}")
                         chat.grants.keep(desk.approvals)
-                        text = f"The description of {tool.name} of the MCP server {server.name} has changed since you"
-                        chat.notice(Severity.WARN, f"{text} always allowed it: it asks again.")
+                        text = f"The description of {tool.name} (MCP server {server.name}) has changed since you"
+                        chat.notice(Severity.WARN, f"{text} chose “always”. It will ask again.")

@@ -33,7 +33,7 @@ MAX_FIELDS = 30
 MAX_FORM_CHARS = 20_000
 """Maximum length of a form in characters, because it is shown in full; a list of all countries takes 3,000."""
 _KINDS = ("string", "integer", "number", "boolean", "array")
-_REFUSED = "the user does not want this"
+_REFUSED = "the user declined"
 
 
 async def sample(services: Services, chat: Chat | None, server: str, request: SamplingRequest) -> SamplingReply:
@@ -43,7 +43,7 @@ async def sample(services: Services, chat: Chat | None, server: str, request: Sa
         Refused: the user declined, or the model could not be asked.
     """
     if chat is None:
-        raise Refused("no chat waits for this server")
+        raise Refused("no chat is waiting for this server")
     if sum(len(text) for _, text in request.messages) + len(request.system) > MAX_SAMPLE_CHARS:
         raise Refused(f"it sends more than {MAX_SAMPLE_CHARS:,} characters")
     most = max(1, min(request.max_tokens or MAX_SAMPLE_TOKENS, MAX_SAMPLE_TOKENS))
@@ -104,7 +104,7 @@ async def elicit(chat: Chat | None, server: str, request: ElicitationRequest) ->
         Unaskable: the form cannot be shown completely; the user is notified too.
     """
     if chat is None:
-        raise Refused("no chat waits for this server")
+        raise Refused("no chat is waiting for this server")
     if why := _unaskable(request):
         chat.notice(Severity.WARN, f"The MCP server {server} asked for values and was refused: {why}.")
         raise Unaskable(why)
@@ -131,7 +131,7 @@ def _unaskable(request: ElicitationRequest) -> str:
         return f"its form has {len(request.fields)} fields; the limit is {MAX_FIELDS}"
     for name, field in request.fields.items():
         if not isinstance(field, Mapping):
-            return f"the field {cut(_one_line(name), 60)} of its form is not described"
+            return f"the field {cut(_one_line(name), 60)} of its form has no schema"
         if field.get("type", "string") not in _KINDS:
             kind, kinds = cut(_one_line(field["type"]), 40), ", ".join(_KINDS)
             return f"the field {cut(_one_line(name), 60)} of its form has the type {kind}; expected one of {kinds}"
@@ -172,7 +172,7 @@ def _question(
         chat=chat.chat_id,
         call_id=f"mcp-{chat.services.new_token()}",
         name=server,
-        title="asks you for values" if not request.url else "asks you to open an address",
+        title="asks you to enter values" if not request.url else "asks you to open an address",
         body="\n".join(lines),
         kind="elicitation",
         form=json.dumps(form) if form else "",

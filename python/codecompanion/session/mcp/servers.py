@@ -68,7 +68,7 @@ class _Provider:
             return None
         state = "" if server.state is ServerState.READY else server.state.value
         name, what = group_name(server.name), f"the MCP server {server.name}"
-        why_not = "" if server.is_on else f"{what} is off; `r` on it in :CodeCompanion mcp starts it"
+        why_not = "" if server.is_on else f"{what} is off; start it with `r` in :CodeCompanion mcp"
         if server.is_on and state and not is_installed():
             why_not = (
                 f"{what} needs packages that are not installed (:CodeCompanion install mcp); try again once they are"
@@ -178,7 +178,7 @@ class McpServers:
         self._tell_what_lacks_packages(chat, [one.name for one in servers if one.lacks_packages])
         for server in servers:
             if tasks and server.state is ServerState.STARTING:
-                self._tell(chat, server, "is still starting; its tools join a later request.", chat.chat_id)
+                self._tell(chat, server, "is still starting; its tools will be in a later request.", chat.chat_id)
             elif server.state is ServerState.FAILED and not server.lacks_packages:
                 self._tell(chat, server, f"is not running: {server.problem}. {SEE}")
 
@@ -313,7 +313,7 @@ class McpServers:
 def _not_listed(server: Server) -> Iterator[str]:
     for what, there in (("resources", server.offer.resources), ("prompts", server.offer.prompts)):
         if len(there) > MAX_LISTED:
-            yield f"Only the first {MAX_LISTED} of {len(there):,} {what} are completed"
+            yield f"Only the first {MAX_LISTED} of {len(there):,} {what} are offered for completion"
 
 
 _NOT_STARTED = (ServerState.STOPPED, ServerState.STARTING)

@@ -103,12 +103,12 @@ def _entry(name: str, given: Any, path: Path) -> Entry:
 
 def _check(name: str, one: McpServerSettings, where: str) -> None:
     if bool(one.cmd) == bool(one.url):
-        problem = "both a command and a url are given" if one.cmd else "neither a command nor a url is given"
-        raise ConfigError(where, problem, "one of them")
+        problem = "both a command and a URL are set" if one.cmd else "neither a command nor a URL is set"
+        raise ConfigError(where, problem, "exactly one of them")
     if not name.strip() or len(name) > 100 or not name.isprintable():
-        raise ConfigError(where, "the name of the server", "1 to 100 letters")
+        raise ConfigError(where, "the server name is invalid", "1 to 100 printable characters")
     if one.url and "${" not in one.url.partition("/")[0] and not one.url.startswith(("http://", "https://")):
-        raise ConfigError(where, "the url is not an address", "http://… or https://…")
+        raise ConfigError(where, "the URL is invalid", "http://… or https://…")
 
 
 def _list(given: Any, where: str) -> list[str]:
@@ -135,7 +135,7 @@ def spec_of(entry: Entry, environment: Mapping[str, str], root: Path) -> ServerS
     folder = root / Path(cwd).expanduser() if cwd else root
     url = expanded(one.url, environment, f"{where}.url")
     if url and not url.startswith(("http://", "https://")):
-        raise McpError(f"{where}.url: it is not an address; expected http://… or https://…")
+        raise McpError(f"{where}.url: the URL is invalid; expected http://… or https://…")
     return ServerSpec(
         name=entry.name,
         command=tuple(expanded(word, environment, f"{where}.cmd") for word in one.cmd),

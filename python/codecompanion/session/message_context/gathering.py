@@ -40,7 +40,7 @@ MIN_TOKENS = 100
 """Minimum room for code, in tokens; not even a function fits in less."""
 LABEL = "gathering code"
 NO_PROJECT = (
-    "{root} is not a project but a home directory or larger: only files named with @ are read."
+    "{root} is a home directory or larger, not a project: only files named with @ are read."
     " :cd into a project, or set workspace.root."
 )
 NO_CODE = (
@@ -243,7 +243,7 @@ class CodeGathering:
             message = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
             message = self._control.meter.counted(message)
             if message.tokens > room:
-                why += self._once(f"The code found takes {message.tokens:,} tokens, {room:,} fit:{ALONE.lower()}")
+                why += self._once(f"The code found takes {message.tokens:,} tokens; only {room:,} fit:{ALONE.lower()}")
                 message = None
         else:
             why += why_no_code(text, gathered, asked_in, is_project=asked_in is None or is_project(asked_in))

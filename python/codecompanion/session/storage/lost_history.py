@@ -173,7 +173,7 @@ def _live_chat(session: Session, new_id: str) -> LiveChat:
     if control.chosen_policy:
         opening.append(PolicySet(policy=control.chosen_policy))
     opening += [choice_event(piece, "pinned") for piece in log.chosen.pinned]
-    text = f"Written again after the chat history file was lost: {_messages(len(view.messages))}. {_NOT_KEPT}."
+    text = f"Stored again after the chat history file was lost: {_messages(len(view.messages))}. {_NOT_KEPT}."
     closing: list[EventPayload] = [PolicyEvent(name="session_restored", fields={"chat": session.chat_id, "note": text})]
     closing += [live_event(file.path, file.live) for file in log.files.values()]
     turn = session.turn

@@ -39,7 +39,7 @@ async def tell_older_pieces(session: Session, events: Sequence[LogEvent], shown:
         for piece in above:
             session.emit(piece)
         return
-    _log.warning("the end of chat %s did not match its log: it is drawn again", chat_id)
+    _log.warning("the end of chat %s did not match its log; redrawing it", chat_id)
     await redraw(session)
     if not read_only:
         state = await asyncio.to_thread(TailState().after, events)

@@ -86,7 +86,7 @@ def export_chat(services: Services, request: ExportChat) -> dict[str, Any]:
     except FileExistsError as error:
         raise InputError(f"{path} already exists; choose another name.") from error
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "the name cannot be used"
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a valid file name"
         raise InputError(f"{path} cannot be written: {reason}.") from error
     return {"path": str(path), "kilobytes": -(-len(text) // 1024)}
 

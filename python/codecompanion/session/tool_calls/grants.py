@@ -90,7 +90,7 @@ class Grants:
             hosts=approvals.hosts | frozenset(kept.hosts),
         )
         count = len(kept.always) + len(kept.families) + len(kept.hosts)
-        said = f"{counted(count, 'permanent approval')} from before {'applies' if count == 1 else 'apply'} to this chat"
+        said = f"{counted(count, 'earlier permanent approval')} {'applies' if count == 1 else 'apply'} to this chat"
         lists = f"/approvals lists {'it' if count == 1 else 'them'}"
         self._services.emit(Notice(chat=self._chat_id, level=Severity.INFO, text=f"{said}; {lists}."))
 

@@ -234,7 +234,7 @@ class ToolRound:
         try:
             await asyncio.to_thread(self._parts.memories.before_call, arguments, sources)
         except OSError as error:
-            return f"Nothing was saved: the sources of its text cannot be recorded ({reason(error)})."
+            return f"Nothing was saved: the sources of the note cannot be recorded ({reason(error)})."
         return ""
 
     async def _with_sources(
@@ -285,7 +285,7 @@ class ToolRound:
             if current is None or current.same_change(question):
                 return verdict
             lost = "" if verdict.accepted is None else " Your changes to the proposal were not written."
-            text = f"{Path(question.path).name} changed while the approval was open; here is the change again.{lost}"
+            text = f"{Path(question.path).name} changed while the approval was open; here is the updated change.{lost}"
             self._services.emit(Notice(chat=self._parts.log.chat_id, level=Severity.WARN, text=text))
             question = current
 
@@ -294,7 +294,7 @@ class ToolRound:
         try:
             return await asyncio.to_thread(self._services.store.put_blob, text.encode("utf-8", "surrogatepass"))
         except StoreError as error:
-            told = f"Only the ends of a long result are kept: {error}"
+            told = f"Only the start and end of a long result are kept: {error}"
             self._services.emit(Notice(chat=self._parts.log.chat_id, level=Severity.WARN, text=told))
             return ""
 
@@ -307,7 +307,7 @@ class ToolRound:
             await self._parts.log.write(*(payload for payloads, _ in recorded for payload in payloads))
         except StoreError:
             for _, finished in recorded:
-                failure = "ran, but could not be stored"
+                failure = "ran, but its result could not be stored"
                 services.emit(msgspec.structs.replace(finished, status="error", summary=failure))
             raise
         for _, finished in recorded:

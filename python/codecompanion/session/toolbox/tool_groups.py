@@ -43,7 +43,7 @@ BUILT_IN = (
     ),
     Group(
         "read_only",
-        "Find and read; nothing is changed.",
+        "Find and read files; no changes.",
         ("read_file", "file_search", "grep_search", "code_search", "get_diagnostics"),
     ),
     Group(NONE, "No tools.", ()),
@@ -77,7 +77,7 @@ def unknown_members(settings: ToolsSettings, built_in: Sequence[str], servers: I
                 found = get_close_matches(name, known, n=1)
                 hint = f"did you mean {found[0]}?" if found else "/tools lists all."
                 is_group = name in groups or is_of_server(name)
-                what = f"{name} is a group, which takes tools" if is_group else f"there is no tool {name}; {hint}"
+                what = f"{name} is a group; list only tools here" if is_group else f"there is no tool {name}; {hint}"
                 sentences.append(f"{TOOLS_KEY}.{key}[{number}]: {what}")
     return sentences
 

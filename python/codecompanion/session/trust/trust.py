@@ -249,7 +249,7 @@ class Trust:
             return Decisions(), ""
         except (OSError, ValueError, *NOT_READABLE) as error:
             why = getattr(error, "strerror", None) or "it is damaged"
-            problem = f"No folder is trusted: {file} cannot be read ({why}). The next decision starts a new file."
+            problem = f"No folder is trusted: {file} cannot be read ({why}). The next trust decision starts a new file."
             self._report(problem)
             return Decisions(), problem
 

@@ -75,7 +75,7 @@ class PausedAndFull:
         if await self._ask("the model refused it as too long", _NOT_AGAIN, compacts=True):
             return Answer.SEND if control.log.changes > before else Answer.NOT_ASKED
         self.waits = True
-        return Stop("Refused as too long, not sent again. /compact makes room and sends it.")
+        return Stop("Refused as too long; not sent again. /compact makes room and sends it.")
 
     def take(self, instructions: str) -> bool:
         """Treat a `/compact` typed while a question is open as a yes; return whether a question was open."""
@@ -105,7 +105,7 @@ class PausedAndFull:
             call_id=self._open,
             name="compact",
             title=why,
-            body=f"{control.pause.what} paused since your undo.\n{no}",
+            body=f"{control.pause.what} paused because of your undo.\n{no}",
             kind="compact",
         )
         try:

@@ -243,7 +243,7 @@ class Turn:
         """Return the error text for the user, with a note if part of a reply was kept (lesson 39)."""
         told = str(failure)
         if isinstance(failure, AdapterError) and self._exchange.has_words:
-            told = told.rstrip(".") + ". The part that arrived is kept; /continue continues it."
+            told = told.rstrip(".") + ". The partial reply is kept; /continue continues it."
         return told
 
     async def _run_tools(self, finished: Finished) -> None:
@@ -263,7 +263,7 @@ class Turn:
                 tool_round = chat.tool_round(calls, self.cycle, self.turn_id, self._exchange.tools)
                 await tool_round.complete_as_cancelled(host_ends=chat.host_ends)
         except CodeCompanionError as failure:
-            self._notice(f"The part that arrived is not stored yet: {failure}")
+            self._notice(f"The partial reply is not stored yet: {failure}")
         self._exchange.forget()
 
     async def _end(self, reason: Reason, error: str) -> None:

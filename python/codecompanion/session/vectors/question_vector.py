@@ -59,7 +59,7 @@ class QuestionVectors:
         try:
             vectors = self.reader_of(index.reader)
             if not await asyncio.to_thread(vectors.count):
-                return refusing("the code has no vectors of this model yet (:CodeCompanion index)")
+                return refusing("the code has no vectors from this model yet (:CodeCompanion index)")
             query = await self._vector_of(question[:MAX_QUESTION_CHARS])
         except FileNotFoundError:
             return refusing("the project is not indexed yet")
@@ -85,7 +85,7 @@ class QuestionVectors:
                 async with asyncio.timeout(self._limit_s):
                     known = await self._embedder.embed_query(question)
             except TimeoutError:
-                raise NetworkFailed(f"embeddings: the question got no vector within {self._limit_s:g} s.") from None
+                raise NetworkFailed(f"embeddings: no vector for the question within {self._limit_s:g} s.") from None
             self._asked[question] = known
             while len(self._asked) > _KEPT_QUESTIONS:
                 self._asked.popitem(last=False)

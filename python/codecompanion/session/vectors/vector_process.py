@@ -74,7 +74,7 @@ def carry_out(job: VectorJob, report: Report) -> Run:
         writer.close()
     estimate = estimate_run(missing, job.embedding, is_paid=embedder.is_paid)
     if estimate.is_large and not job.may_be_large:
-        why = f"Search by meaning needs vectors for {estimate.sentence}."
+        why = f"Semantic search needs vectors for {estimate.sentence}."
         why += " :CodeCompanion index creates them."
         return Run(missing=estimate.chunks, why=why)
 

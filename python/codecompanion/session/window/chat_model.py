@@ -136,7 +136,7 @@ class ChatModel:
         )
         style = chat.response_style or self.policy.response_style
         if self.edits_in_place:
-            return (agent, Fragment("edit_in_place", "form of an edit", full=prompts.load("edit_in_place")))
+            return (agent, Fragment("edit_in_place", "edit format", full=prompts.load("edit_in_place")))
         groups = () if self.lacks_tools else self.tools.fragments()
         return (agent, *groups, *((TERSE,) if style == "terse" else ()), *last)
 

@@ -162,7 +162,7 @@ class ContextControl(ChatModel):
                 Severity.WARN, f"Policy {policy} does not follow a document: context_management.strict has no effect."
             )
         if names := ", ".join(name for name in ignored if name != "strict"):
-            self.notice(Severity.WARN, f"Policy {policy} has no option {names}: these settings are not used.")
+            self.notice(Severity.WARN, f"Policy {policy} does not use these settings: {names}.")
 
     def request(self) -> ChatRequest:
         """Return the shaped request for the current view (R-338)."""
@@ -275,7 +275,7 @@ class ContextControl(ChatModel):
         """
         if not self._looks_too_long(error) or not await self.recover(ContextOverflow(str(error))):
             return False
-        self.notice(Severity.INFO, f"{error} The request was close to the window; retrying once with a shorter one.")
+        self.notice(Severity.INFO, f"{error} The request nearly filled the window; retrying once with a shorter one.")
         return True
 
     def _looks_too_long(self, error: BaseException | None) -> bool:

@@ -267,7 +267,7 @@ class Fitting:
             if isinstance(error, TimeoutError):
                 # Later requests should not wait this long again.
                 self._late.add(known)
-            _log.info("the provider's count could not be had, the estimate decides: %s", error)
+            _log.info("no token count from the provider, using the estimate: %s", error)
             return 0
 
     async def paused_excess(self, coming: Sequence[Message] = ()) -> int:

@@ -187,8 +187,8 @@ class NativeSide:
         self._silent.add(chat.named)
         chat.notice(
             Severity.WARN,
-            f"{chat.adapter_name} did not compact although it was asked to; this plugin compacts from now on."
-            f" Set adapters.http.{chat.adapter_name}.opts.compaction = false.",
+            f"{chat.adapter_name} was asked to compact but did not; from now on this plugin compacts."
+            f" Set adapters.http.{chat.adapter_name}.opts.compaction = false to stop asking it.",
         )
 
     async def drop_foreign_blocks(self) -> None:

@@ -36,8 +36,8 @@ def too_large_alone(chat: ChatModel, message: Message, room: int) -> str:
     size, left = chat.meter.by_estimate((message,)).tokens - fixed, max(0, room - fixed)
     if not room or size <= left:
         return ""
-    fit = f"{left:,} fit in this window of {chat.limits.context_window:,}"
-    return f"{_named(message)} takes {size:,} tokens, {fit}: nothing can be sent with it. dd on its line detaches it."
+    fit = f"only {left:,} fit in this window of {chat.limits.context_window:,}"
+    return f"{_named(message)} takes {size:,} tokens, but {fit}: nothing can be sent. dd on its line detaches it."
 
 
 def largest_part(chat: ChatModel, messages: Messages) -> tuple[str, str]:
@@ -82,7 +82,7 @@ def _advice(message: Message) -> str:
     if message.pinned and message.tag != MEMORY_TAG:
         return "Unpin it (p in gd), or choose a model with a larger window (ga)."
     if goes_along(message):
-        return "/compact makes room, and so does a model with a larger window (ga)."
+        return "Compact the chat (/compact), or choose a model with a larger window (ga)."
     if message.role == "user" and message.tag:
         return "Detach it (dd on its line), or choose a model with a larger window (ga)."
     return "Shorten it, or choose a model with a larger window (ga)."

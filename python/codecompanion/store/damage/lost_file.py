@@ -116,7 +116,7 @@ class FileWatch:
         """
         path = self._database.path
         if path is None:
-            raise StoreError("a store in memory has no file to lose")
+            raise StoreError("an in-memory store has no file")
         make_private_folder(path.parent)
         turn = FileLock(path.parent / "opening.lock")  # another Neovim may be doing this as well
         try:
@@ -184,7 +184,7 @@ class FileWatch:
                 raise
             from codecompanion.store.damage.salvage import keep_damaged  # not needed at startup
 
-            keep_damaged(place, time.time(), "another file was copied over the open one, and cannot be used")
+            keep_damaged(place, time.time(), "an unusable file replaced it while it was open")
             return "deleted"
         return "replaced"
 
@@ -224,8 +224,8 @@ class FileWatch:
                 raise
             self._refused = found
             raise StoreError(
-                f"Chat history replaced while open by a file that cannot be used; until you delete {path} or "
-                f"replace it with a valid one, only this Neovim keeps new messages ({error})"
+                f"Chat history replaced by an unusable file while open. Delete {path} or restore a valid file; "
+                f"until then, new messages are kept only in this Neovim ({error})"
             ) from error
 
     def _check(self, path: Path) -> None:

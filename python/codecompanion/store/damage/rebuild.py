@@ -89,9 +89,9 @@ class Loss(msgspec.Struct, frozen=True):
         """Return the message about the loss as a whole, without naming individual chats."""
         state = self.renewed.state
         if state == "sound":
-            return "Chat history briefly missing; nothing is lost"
+            return "Chat history was briefly missing; nothing was lost"
         if self.renewed.is_whole:
-            return f"Chat history {state} while open; written again, nothing is lost"
+            return f"Chat history {state} while open; restored, nothing was lost"
         again = sum(1 for chat in self.rebuilt if chat.extent not in ("taken", "failed"))
         kept = f"{counted(again, 'chat')} rebuilt" if again else "a new one is used"
         return f"Chat history {'replaced' if state == 'overwritten' else state}; {kept}; {SEE_RESTORE}"

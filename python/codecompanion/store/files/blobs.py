@@ -56,7 +56,7 @@ class Blobs:
             StoreCorrupt: the content is missing or changed.
         """
         if not _SHA256.fullmatch(name):
-            raise StoreError(f"{name!r} is not the name of a stored content; expected 64 hexadecimal digits")
+            raise StoreError(f"{name!r} is not the name of stored content; expected 64 hexadecimal digits")
         if self._folder is None:
             content = self._in_memory.get(name)
         else:

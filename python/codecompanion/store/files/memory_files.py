@@ -158,7 +158,7 @@ class MemoryFiles:
         folders = (places.memory_dir, places.state_dir / PRIVATE_FOLDER, places.state_dir / DAILY_FOLDER)
         real = path.parent.resolve() / path.name
         if ".." in path.parts or not any(real.is_relative_to(folder.resolve()) for folder in folders):
-            raise StoreError(f"{path} is not a file of the memory")
+            raise StoreError(f"{path} is not a memory file")
         if not path.is_file() or path.is_symlink():
             raise StoreError(f"{path} is gone")
         with self.changing(), told_as_ours(path):

@@ -170,8 +170,8 @@ def migrate(connection: sqlite3.Connection, name: str, migrations: Sequence[Migr
     found = version_of(connection)
     if found > len(migrations):
         raise StoreUnavailable(
-            f"{name} was written by a newer CodeCompanion (format {found}, this one knows up to {len(migrations)}); "
-            "update the plugin; the file was not changed"
+            f"{name} was written by a newer CodeCompanion (format {found}; this one reads up to {len(migrations)}). "
+            "Update the plugin; the file was not changed"
         )
     wanted = migrations[found:]
     # A new file is created in one transaction, because each transaction waits for the disk four times.

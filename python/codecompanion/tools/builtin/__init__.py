@@ -169,7 +169,7 @@ _INSERT_EDIT = ToolSpec(
     "insert_edit",
     "Change an existing text file: replace old_text with new_text. old_text must occur in the file exactly once, with"
     " its exact indentation; quote enough lines around the change to make it unique. To insert, quote the line before"
-    " or after and repeat it in new_text; to delete, leave new_text empty. Read the file first. The file's line ends"
+    " or after and repeat it in new_text; to delete, leave new_text empty. Read the file first. The file's line endings"
     " and encoding are kept.",
     parameters(
         {

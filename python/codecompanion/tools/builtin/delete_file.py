@@ -31,7 +31,7 @@ def _target(arguments: dict[str, Any], context: ToolContext) -> Path:
     if not os.path.lexists(path):
         raise missing_file(path, context)
     if path.is_dir() and not path.is_symlink():
-        raise ToolError(f"{shown_path(path, context)} is a folder; only files are deleted.")
+        raise ToolError(f"{shown_path(path, context)} is a folder; only files can be deleted.")
     return path
 
 

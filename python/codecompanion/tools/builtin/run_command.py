@@ -240,7 +240,7 @@ _READ_ONLY = (
     "Commands cannot write in a workspace that contains your home folder, your keys or the plugin's own folders:"
     " open Neovim in a project"
 )
-_NAMED_BY_OUTPUT = "Hosts are those that the output of the command names"
+_NAMED_BY_OUTPUT = "The hosts are taken from the command's output"
 _REFUSED = 'If that is why it failed, call again with needs="network" and these hosts: {}.'
 _IGNORES_PROXY = (
     "It did not use HTTPS_PROXY, the only way to these hosts. If it cannot, call again with"

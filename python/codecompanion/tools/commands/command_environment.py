@@ -119,7 +119,7 @@ def problem_with_pattern(pattern: str) -> str:
     """Return why the pattern cannot name a variable, or "" if it can."""
     if re.fullmatch(r"[A-Za-z0-9_*?]+", pattern):
         return ""
-    return f"got {pattern!r}; expected the name of a variable, in which * stands for any letters"
+    return f"got {pattern!r}; expected a variable name, where * matches any characters"
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

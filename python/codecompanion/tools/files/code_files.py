@@ -109,7 +109,7 @@ def why_it_becomes_code(path: str, before: str, after: str, *, is_new: bool, is_
     if starts_a_program and (not stem or _RUN_BY_PLACE & set(folders)):
         return "it starts with #! in a folder that programs are run from"
     if _runs_in_emacs(_ends(after)) and not _runs_in_emacs(_ends(before)):
-        return "Emacs runs its local variables"
+        return "Emacs evaluates its local variables"
     if "//go:generate" in after and after.count("//go:generate") > before.count("//go:generate"):
         return "go generate runs its new line"
     if name == "head" and _HEAD.match(after):
@@ -119,7 +119,7 @@ def why_it_becomes_code(path: str, before: str, after: str, *, is_new: bool, is_
     if is_new and _UNIT.match(after):
         return "a login or a service manager runs it"
     if is_new and ending == "py" and not is_in_package and stem in sys.stdlib_module_names:
-        return f"Python imports it instead of its standard module {stem}"
+        return f"it shadows the standard library module {stem}"
     return ""
 
 

@@ -115,4 +115,4 @@ class NoEditor:
     async def run_tool(self, name: str, fields: Mapping[str, Any], limit_s: float) -> ToolAnswer:
         """Run nothing."""
         del fields, limit_s
-        raise ToolError(f"{name} runs in the editor, and there is none.")
+        raise ToolError(f"{name} runs in the editor, but no editor is connected.")

@@ -67,7 +67,7 @@ def _runner(
                 left_behind[:] = [thread for thread in left_behind if thread.is_alive()]
                 if len(left_behind) >= MAX_LEFT_BEHIND:
                     raise ToolError(
-                        f"{len(left_behind)} earlier calls of {name} have not ended; it is not called again."
+                        f"{len(left_behind)} earlier calls to {name} are still running, so it was not called."
                     )
                 result = await _in_own_thread(name, lambda: function(**wanted), left_behind)
         except asyncio.CancelledError:

@@ -76,7 +76,7 @@ def read_signature(function: Callable[..., Any], key: str) -> Signature:
         if name == CONTEXT or parameter.kind is parameter.VAR_KEYWORD:
             continue
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
-            raise ConfigError(key, f"`{name}` cannot be given by name", "parameters without `/` and `*`")
+            raise ConfigError(key, f"`{name}` cannot be passed by name", "parameters without `/` and `*`")
         fields[name] = _field(hints.get(name, Any), parameter.default, described.arguments.get(name))
     try:
         shape = cast(Any, TypedDict)("Arguments", fields)
@@ -85,7 +85,7 @@ def read_signature(function: Callable[..., Any], key: str) -> Signature:
         schema = adapter.json_schema()
     except (PydanticUserError, PydanticInvalidForJsonSchema, TypeError, ValueError) as error:
         sentence = str(error).partition("\n")[0]
-        raise ConfigError(key, f"no schema can be made of the type hints: {sentence}") from error
+        raise ConfigError(key, f"no schema can be generated from the type hints: {sentence}") from error
     return Signature(described.text, _tidy(schema), adapter, CONTEXT in parameters)
 
 

@@ -18,7 +18,7 @@ _SECRET = "probe-of-the-sandbox"  # noqa: S105 not a real secret
 _HELD = 42
 _MEANING: Final = {
     10: "the workspace cannot be written",
-    11: "a write outside succeeds",
+    11: "a write outside the workspace succeeds",
     12: "a hidden file is readable",
 }
 MakeConfined = Callable[[Kind, tuple[str, ...], mount_plan.Places, Path, bool, Pipes, Mapping[str, str]], Confined]
@@ -32,7 +32,7 @@ def why_not(
         try:
             find_program("bwrap", search_path=environment.get("PATH", ""), of_root=True)
         except FileNotFoundError:
-            return "not installed by the system's packages"
+            return "not installed as a system package"
     if kind == "sandbox-exec" and not Path("/usr/bin/sandbox-exec").exists():
         return "not installed"
     with tempfile.TemporaryDirectory(prefix="codecompanion-probe-") as made:

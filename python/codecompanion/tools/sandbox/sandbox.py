@@ -37,8 +37,8 @@ _INSIDE: Final = "/run/codecompanion"
 PYTHON = str(Path(getattr(sys, "_base_executable", "") or sys.executable).resolve())
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _NOT_STOPPED: Final[Mapping[Kind, str]] = {
-    "landlock": "a command sees the names of hidden files and of other processes, and can change modes and times of"
-    " your files and the configuration of git in the workspace",
+    "landlock": "a command can see the names of hidden files and other processes, change the modes and times of"
+    " your files, and change the git configuration in the workspace",
 }
 
 

@@ -56,8 +56,8 @@ def test_a_valid_body_has_no_problems(fine: Body) -> None:
 
 
 BROKEN = [
-    (body(user(), assistant(CALL), user()), "the call c is not answered in the next turn"),
-    (body(user(), assistant(CALL), user(text(), RESULT)), "the call c is not answered in the next turn"),
+    (body(user(), assistant(CALL), user()), "the call c has no result in the next turn"),
+    (body(user(), assistant(CALL), user(text(), RESULT)), "the call c has no result in the next turn"),
     (body(user(), assistant(CALL)), "the call c has no result"),
     (body(user(RESULT)), "the result of c does not follow its call"),
     (body(user(), assistant(CALL), user(RESULT, RESULT)), "the call c has two results"),
@@ -65,7 +65,7 @@ BROKEN = [
     (body(assistant(text()), user()), "the first message is not from the user"),
     (body(user(), assistant(text())), "the last message is from the assistant"),
     (body(user(), assistant(text(), THOUGHT), user()), "a turn ends with thinking"),
-    (body(user(), assistant(SIGNED), user()), "a signed compaction is not first"),
+    (body(user(), assistant(SIGNED), user()), "a signed compaction is not the first block"),
     (body(assistant(SIGNED, SIGNED), user()), "more than one compaction"),
     (body(user(), assistant(text(), UNSIGNED), user()), "is not first in its turn"),
     (body(user(text(" "))), "empty or only whitespace"),
@@ -78,8 +78,8 @@ BROKEN = [
     (body(user(text(cache_control={"ttl": "5m"}), text(cache_control={"ttl": "1h"}))), "follows a 5m one"),
     (body(compaction={"type": "summarize"}, stop_sequences=["x"]), "cannot be combined"),
     (body(tools=[TOOL, TOOL]), "two tools have the same name"),
-    (body(user(), assistant(CALL), user(RESULT), tools=[]), "there are calls, but no tools"),
-    (body(max_tokens=0), "max_tokens is not a positive number"),
+    (body(user(), assistant(CALL), user(RESULT), tools=[]), "there are tool calls but no tools"),
+    (body(max_tokens=0), "max_tokens is not a positive integer"),
     (
         body(assistant(SIGNED), user(), context_management={"edits": [{"type": "compact_20260112"}]}),
         "cannot run after a signed compaction",

@@ -212,5 +212,5 @@ def test_a_message_that_would_be_refused_is_named_and_nothing_is_sent() -> None:
     message = Message(id="u1", role="user", content=(TextPart("Look at this"), ImagePart("image/png", url="ftp://x/a")))
     with pytest.raises(RequestRejected) as caught:
         sent(None, message)
-    expected = "the user message “Look at this” has an image that is neither an address nor base64."
+    expected = "the user message “Look at this” has an image that is neither a URL nor base64."
     assert str(caught.value).endswith(f": not sent; {expected}")

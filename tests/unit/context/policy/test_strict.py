@@ -225,7 +225,7 @@ STEP = {"use": "select_window", "keep_running": 0.2}
         ({**STEP, "ours": {"fill": "why"}}, r"step\[1\]\.ours.*fill"),
         ({**STEP, "ours": {"keep_running": 3}}, r"step\[1\]\.ours"),
         ({**STEP, "ours": 3}, r"step\[1\]\.ours"),
-        ({**STEP, "document": {"keep_running": 0}}, r"step\[1\]\.document: `ours` names no parameter"),
+        ({**STEP, "document": {"keep_running": 0}}, r"step\[1\]\.document: `ours` does not name a parameter"),
         ({**STEP, "ours": {"keep_running": "why"}, "document": {"fill": True}}, r"step\[1\]\.document.*fill"),
         ({**STEP, "ours": {"keep_running": "why"}, "document": {"keep_running": 7}}, r"step\[1\]\.document"),
     ],

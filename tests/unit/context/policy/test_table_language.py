@@ -88,7 +88,7 @@ def test_an_option_may_use_the_other_kind_of_size() -> None:
         ({"at": 0}, "trigger: at = 0 is not a share"),
         ({"at": "120%"}, "trigger.at: 120% is not between"),
         ({"tokens": 0}, "trigger: tokens = 0 is not a size; expected 1 or more"),
-        ({"at": 0.5, "tokens": 5}, "trigger: both at and tokens are given; expected one of them"),
+        ({"at": 0.5, "tokens": 5}, "trigger: set either `at` or `tokens`, not both"),
         ({"at": 0.5, "always": True}, "trigger: always and a size contradict each other"),
         ({"measure": "messages"}, "trigger: it has no size; expected { at = 0.85 }, { tokens = 16000 }"),
         ({"at": 0.5, "measure": "chat"}, "trigger.measure: there is no 'chat'; expected 'request', or nothing"),
@@ -106,7 +106,7 @@ def test_an_invalid_trigger_is_answered_with_a_valid_form(trigger: Any, said: st
 
 def test_a_comparison_is_allowed_only_in_triggers() -> None:
     said = mistake({"target": {"at": 0.5, "op": "<="}, "step": [CLEAR]})
-    assert said == "target.op: it is no longer a key; expected nothing: only a trigger is compared in more than one way"
+    assert said == "target.op: it is no longer a key; expected no op: only a trigger can have one"
 
 
 def test_steps_are_shared_by_name() -> None:
@@ -144,7 +144,7 @@ def test_a_stage_like_another_inherits_the_rest() -> None:
     [
         ({"step": [SELECT, ASK, FORMAT, INSERT]}, "step[2]: 'summarize_one' can never run before 'format_transcript'"),
         ({"step": [FORMAT, ASK, INSERT]}, "step[1]: 'format_transcript' can never run: it needs the messages to remove,"
-         " and no step before it produces that; expected before it one of select_window"),
+         " which no earlier step produces; expected before it one of select_window"),
         ({"step": [SELECT, FORMAT, ASK]}, "its summary is never inserted; expected a step 'insert_summary' after it"),
         ({"step": [SELECT, FORMAT, ASK, INSERT, {"use": "verify_summary"}]}, "step[5]: 'verify_summary' can never run"),
         ({"step": [SELECT, FORMAT, ASK, {"use": "fit_summary"}, INSERT]}, "'fit_summary' would look at an earlier"),
@@ -155,7 +155,7 @@ def test_a_stage_like_another_inherits_the_rest() -> None:
         ({"step": [{"use": "summarize_flush"}], "on_fail": ["summarize_raw"]},
          "on_fail: 'summarize_raw' can never run: it needs the messages to remove"),
         ({}, "stage[1]: it has no steps; expected step or tier or like"),
-        ({"step": [CLEAR], "tier": [{"step": [CLEAR]}]}, "stage[1]: its steps are given in more than one way"),
+        ({"step": [CLEAR], "tier": [{"step": [CLEAR]}]}, "stage[1]: its steps are defined in more than one way"),
         ({"tier": [{"id": "a", "step": [CLEAR]}] * 2}, "tier[2].id: there is a tier 'a' before it"),
         ({"step": [CLEAR], "after": ["x"]}, "'x' does not come before it; expected editing, compaction"),
         ({"step": [CLEAR], "unless": ["edting"]}, "there is no stage 'edting'"),

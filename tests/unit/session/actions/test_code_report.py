@@ -295,7 +295,7 @@ async def test_the_trace_shows_why_a_question_got_no_code(tmp_path):
     bench, session = await bench_with(tmp_path, gatherer, settings={"policy": "codebuddy"})
     await asked(bench, session, ask("where are the help texts wrapped?"))
     text = await traced(session)
-    assert "- nothing sent: it did not look project-related · " in text
+    assert "- nothing sent: question did not look project-related · " in text
     assert "- not about the project (by keywords)" in text
 
 

@@ -592,11 +592,11 @@ async def test_the_next_question_does_not_wait_for_hanging_threads(project, monk
             assert (first.text, bool(first.timed_out)) == ("", True)
             while late.timed_out:
                 late = await ask(project, ABOUT_ALL, by=means(timeout_s=0.3))
-            assert (late.text, set(late.failed.values())) == ("", {"the disk does not respond"})
+            assert (late.text, set(late.failed.values())) == ("", {"the disk is not responding"})
         finally:
             release.set()
     while not (found := await ask(project)).text:
-        assert set(found.failed.values()) == {"the disk does not respond"}
+        assert set(found.failed.values()) == {"the disk is not responding"}
     assert ("src/parser.py", 4, 6, "ast") in places(found)
 
 

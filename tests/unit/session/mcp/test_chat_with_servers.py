@@ -101,9 +101,7 @@ async def test_a_changed_tool_is_asked_about_again(tmp_path: Path) -> None:
         session.submit(submit("go"))
         await bench.until(lambda: bool(bench.of(ApprovalRequested)))
         session.desk.answer(Approve(call_id="c1", decision="always"))
-        told = (
-            "The description of odd__echo of the MCP server odd has changed since you always allowed it: it asks again."
-        )
+        told = "The description of odd__echo (MCP server odd) has changed since you chose “always”. It will ask again."
         await bench.until(lambda: len(bench.of(ApprovalRequested)) == 2)
         await bench.until(lambda: told in [event.text for event in bench.of(Notice)])
         assert not session.desk.approvals.always
@@ -152,7 +150,7 @@ async def test_a_message_waits_only_so_long_for_a_server(tmp_path: Path) -> None
         session.submit(submit("go"))
         await bench.idle(session)
         assert "starting odd (MCP)" in [event.label for event in bench.of(StateEvent)]
-        told = "The MCP server odd is still starting; its tools join a later request."
+        told = "The MCP server odd is still starting; its tools will be in a later request."
         assert told in [event.text for event in bench.of(Notice)]
 
 

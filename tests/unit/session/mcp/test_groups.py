@@ -104,7 +104,7 @@ async def test_choosing_a_disabled_server_is_reported(tmp_path: Path, name: str)
         assert "mcp:odd" not in await rows(bench, session)
         session.submit(submit(f"@{{{name}}} go"))
         await bench.idle(session)
-        why = "the MCP server odd is off; `r` on it in :CodeCompanion mcp starts it."
+        why = "the MCP server odd is off; start it with `r` in :CodeCompanion mcp."
         assert [one.error for one in bench.of(SubmitFailed)] == [f"Not sent: {why} Your message is back in the input."]
         assert session.log.tools == ()
         for how in ("only", "toggle", "on"):

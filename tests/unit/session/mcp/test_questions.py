@@ -61,7 +61,7 @@ async def test_a_reply_the_user_rejects_is_refused_in_the_protocol(tmp_path: Pat
     async with asked(tmp_path, "sampling") as (bench, session, question):
         session.desk.answer(Approve(call_id=question.call_id, decision="reject"))
         await bench.idle(session)
-        assert told(session) == {"code": -1, "message": "the user does not want this"}
+        assert told(session) == {"code": -1, "message": "the user declined"}
         assert len(bench.adapter.requests) == 2  # the turn's own
 
 
@@ -111,7 +111,7 @@ async def test_all_choices_of_a_field_are_shown_and_accepted(tmp_path: Path) -> 
         ("many", "its form has 31 fields; the limit is 30"),
         ("long", "it has 30,008 characters; the limit is 20,000"),
         ("nested", "the field where of its form has the type object; expected one of string, integer, number, "),
-        ("none", "the field name of its form is not described"),
+        ("none", "the field name of its form has no schema"),
     ],
 )
 async def test_a_form_that_cannot_be_shown_whole_is_refused_and_reported_to_both_sides(

@@ -155,5 +155,5 @@ async def test_a_note_whose_sources_cannot_be_recorded_is_not_written(tmp_path):
     lock.mkdir()
     await sent(bench, await bench.open())
     result = bench.adapter.requests[-1].messages[-1].text
-    assert result.startswith("Nothing was saved: the sources of its text cannot be recorded (")
+    assert result.startswith("Nothing was saved: the sources of the note cannot be recorded (")
     assert [path.name for path in (tmp_path / "memories").rglob("a.md")] == []

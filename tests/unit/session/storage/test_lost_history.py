@@ -159,7 +159,7 @@ async def test_a_file_deleted_while_a_reply_streams_is_rewritten_completely(host
         file.unlink()
     pause.set()
     await bench.idle(session)
-    assert told == ["Chat history deleted while open; written again, nothing is lost"]
+    assert told == ["Chat history deleted while open; restored, nothing was lost"]
     assert project(stored(path)).messages == session.log.view.messages
 
 

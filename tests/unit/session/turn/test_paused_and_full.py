@@ -100,7 +100,7 @@ async def test_a_message_that_does_not_fit_is_asked_about_before_it_is_logged(tm
     (question,) = asked(bench)
     view, sent = session.log.view.messages, len(adapter.requests)
     assert question.title.endswith(" tokens, 19,000 fit")
-    assert question.body.startswith("Compaction is paused since your undo.\nNo: your message goes back")
+    assert question.body.startswith("Compaction is paused because of your undo.\nNo: your message goes back")
     assert session.state is State.AWAITING_APPROVAL
     assert f"question {number}" not in typed(session)
     assert bench.of(Queued)[-1].submit_id == number, "it is not said to be on its way"
@@ -345,7 +345,7 @@ async def test_a_request_the_provider_refuses_as_too_long_is_asked_about(tmp_pat
     await answer(bench, session, decision)
     if decision == "reject":
         said = bench.of(TurnFinished)[-1]
-        assert said.error == "Refused as too long, not sent again. /compact makes room and sends it."
+        assert said.error == "Refused as too long; not sent again. /compact makes room and sends it."
         assert session.log.view.messages[:-1] == view
         session.compact("")
         await bench.idle(session)

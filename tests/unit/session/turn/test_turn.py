@@ -369,7 +369,7 @@ async def test_a_reply_cut_off_is_kept_and_marked(tmp_path):
     await bench.idle(session)
     assert session.log.view.messages[-1].cut
     assert bench.of(ReplyFinished)[-1].stop == "cut"
-    assert bench.of(TurnFinished)[-1].error == "s: cut. The part that arrived is kept; /continue continues it."
+    assert bench.of(TurnFinished)[-1].error == "s: cut. The partial reply is kept; /continue continues it."
 
 
 async def test_a_reply_without_an_end_marker_is_not_an_answer(tmp_path):

@@ -57,7 +57,7 @@ async def test_a_question_starts_the_embedding_and_the_next_one_searches_by_mean
         vectors = vectors_on(server, told, key="EMBED_KEY")
         options = SearchOptions(tier="vector", with_common=False)
         first = await search_code(index, "where is auth done", options, vectors)
-        assert "vector search: the code has no vectors of this model yet" in " ".join(first.not_used)
+        assert "vector search: the code has no vectors from this model yet" in " ".join(first.not_used)
         await vectors.wait(index)
         assert (await index.counts()).vectors == 3
         second = await search_code(index, "where is auth done", options, vectors)
@@ -122,7 +122,7 @@ async def test_a_large_paid_run_waits_for_the_user(index: ProjectIndex, monkeypa
     assert KEY not in repr(job)
     made = carry_out_in_thread(job)
     assert (made.vectors, made.missing) == (0, 3)
-    said = "Search by meaning needs vectors for 3 pieces of code, about "
+    said = "Semantic search needs vectors for 3 pieces of code, about "
     assert made.why.startswith(said)
     assert made.why.endswith(" tokens, at an unknown price. :CodeCompanion index creates them.")
 

@@ -305,5 +305,5 @@ def test_checkhealth_reports_the_damage_and_the_kept_file(desk: Desk) -> None:
     assert "interrupted" in history_findings(store)[0].text
     kept.unlink()
     assert history_findings(store) == []
-    store.incidents.append("Chat history deleted while open; written again, nothing is lost")
+    store.incidents.append("Chat history deleted while open; restored, nothing was lost")
     assert [found.text for found in history_findings(store)] == store.incidents

@@ -60,7 +60,7 @@ def test_a_deleted_database_is_rewritten_completely(tmp_path: Path, store: Store
     for file in tmp_path.glob("sessions.db*"):
         file.unlink()
     store.append("c", [said("three")]).result()
-    assert [str(problem) for problem in told] == ["Chat history deleted while open; written again, nothing is lost"]
+    assert [str(problem) for problem in told] == ["Chat history deleted while open; restored, nothing was lost"]
     assert texts(store) == ["one", "two", "three"]
     assert (tmp_path / "sessions.db").stat().st_mode & 0o777 == 0o600
     store.append("c", [said("four")]).result()
@@ -200,7 +200,7 @@ def test_an_unusable_file_is_left_alone_and_reported_once(
     assert str(told[0]).startswith("Chat history replaced while open by a file that cannot be used; until you delete ")
     (tmp_path / "sessions.db").unlink()
     assert texts(store) == ["one", "two", "three"]
-    assert str(told[1]) == "Chat history deleted while open; written again, nothing is lost"
+    assert str(told[1]) == "Chat history deleted while open; restored, nothing was lost"
     assert sound(tmp_path / "sessions.db")
 
 
@@ -209,7 +209,7 @@ def test_an_empty_file_in_its_place_is_filled(tmp_path: Path, store: Store, told
     (tmp_path / "sessions.db").unlink()
     (tmp_path / "sessions.db").touch()
     store.append("c", [said("two")]).result()
-    assert [str(problem) for problem in told] == ["Chat history emptied while open; written again, nothing is lost"]
+    assert [str(problem) for problem in told] == ["Chat history emptied while open; restored, nothing was lost"]
     assert texts(store) == ["one", "two"]
 
 

@@ -293,7 +293,7 @@ def test_a_new_file_without_a_chat_is_replaced_by_the_deleted_one(desk: Desk, ho
     store.watch_over(tuple, losses.append)
     host.send_signal(signal.SIGCONT)
     assert host.stdout is not None
-    assert host.stdout.readline() == "Chat history deleted while open; written again, nothing is lost\n"
+    assert host.stdout.readline() == "Chat history deleted while open; restored, nothing was lost\n"
     assert len(texts(store, "closed")) == 40
     assert texts(store, "open") == ["said before"]
     store.append("mine", [said("of the new Neovim")]).result()

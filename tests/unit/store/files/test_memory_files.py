@@ -217,9 +217,9 @@ def test_links_hidden_files_and_drafts_are_not_entries(files, tmp_path):
 
 def test_only_memory_files_can_be_deleted(files, tmp_path):
     (tmp_path / "mine.md").write_text("x")
-    with pytest.raises(StoreError, match="is not a file of the memory"):
+    with pytest.raises(StoreError, match="is not a memory file"):
         files.delete(tmp_path / "mine.md")
-    with pytest.raises(StoreError, match="is not a file of the memory"):
+    with pytest.raises(StoreError, match="is not a memory file"):
         files.delete(tmp_path / "memories/../mine.md")
     path = note(files, "a.md")
     link = path.with_name("link.md")

@@ -180,10 +180,10 @@ def _unknown(a: _Unknown) -> None: ...
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (_positional, "key: `a` cannot be given by name"),
-        (_many, "key: `paths` cannot be given by name"),
+        (_positional, "key: `a` cannot be passed by name"),
+        (_many, "key: `paths` cannot be passed by name"),
         (_strange, "key: the type hints cannot be read: NameError: name 'threading' is not defined"),
-        (_unknown, "key: no schema can be made of the type hints"),
+        (_unknown, "key: no schema can be generated from the type hints"),
     ],
 )
 def test_a_function_without_a_possible_schema_is_one_sentence(function: Any, said: str) -> None:

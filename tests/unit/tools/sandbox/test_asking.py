@@ -321,7 +321,7 @@ async def test_a_name_that_was_not_resolved_is_the_host_that_is_asked_for(call: 
         pytest.skip("no sandbox with a private network here")
     chat = Asked(None)
     await call("run_command", {"chat": chat}, command="echo 'getaddrinfo ENOTFOUND registry.example.org' >&2; exit 1")
-    assert chat.asked[0].note == "Hosts are those that the output of the command names"
+    assert chat.asked[0].note == "The hosts are taken from the command's output"
     await call("run_command", {"chat": chat}, command="echo 'getaddrinfo ENOTFOUND pypi.org' >&2; exit 1")
     assert [(question.place, question.hosts) for question in chat.asked] == [
         ("network", ("registry.example.org",)),
