@@ -9,6 +9,8 @@ local PREFIX = "codecompanion: "
 local REPEATED_MS = 500
 ---Cells that notification plugins add beside a line; some plugins cut the line at the edge of the screen.
 local NOTIFIED_MARGIN = 12
+---Cells of Neovim's ruler and the space before it.
+local RULER = 19
 local HIGHLIGHTS = {
   [severity.ERROR] = "ErrorMsg",
   [severity.WARN] = "WarningMsg",
@@ -69,6 +71,14 @@ function M.fitting(texts, room)
   return brief.line(one_line(texts[#texts]), room), false
 end
 
+---Return the available cells of the command line. A float has no status line, so Neovim draws its ruler there.
+---@return integer
+local function room()
+  local is_float = vim.api.nvim_win_get_config(0).relative ~= ""
+  local with_ruler = vim.o.ruler and is_float and vim.o.columns - RULER or math.huge
+  return math.max(1, math.min(vim.v.echospace, with_ruler))
+end
+
 ---Show a message on the command line, or through the `vim.notify` of a notification plugin.
 ---@param text string|string[] The message; a list contains variants, longest first, for narrow screens
 ---@param level? CodeCompanion.Severity INFO by default
@@ -88,7 +98,7 @@ function M.line(text, level)
     if #vim.api.nvim_list_uis() > 0 then
       vim.cmd.redraw() -- clears the previous message, so that this one has the line to itself
       local is_whole
-      line, is_whole = M.fitting(type(text) == "table" and text or { whole }, vim.v.echospace)
+      line, is_whole = M.fitting(type(text) == "table" and text or { whole }, room())
       if not is_whole then
         require("codecompanion.system.log").append(one_line(whole)) -- the full text can be read there
       end
@@ -131,9 +141,9 @@ end
 ---Show a short response to a key: it is not stored in `:messages` and is cut before it could cause a prompt.
 ---@param text string
 function M.hint(text)
-  local line, room = one_line(text), math.max(vim.v.echospace - 1, 1)
-  if vim.api.nvim_strwidth(line) > room then
-    line = require("codecompanion.text.shorten_sentence").line(line, room)
+  local line, cells = one_line(text), math.max(room() - 1, 1)
+  if vim.api.nvim_strwidth(line) > cells then
+    line = require("codecompanion.text.shorten_sentence").line(line, cells)
   end
   vim.api.nvim_echo({ { line } }, false, {})
 end
@@ -143,22 +153,27 @@ function M.nothing()
   vim.api.nvim_echo({ { "" } }, false, {})
 end
 
+---@class CodeCompanion.MessageDetails
+---@field hint? string Suggested action
+---@field while_paused? boolean It is removed when editing and compaction are no longer paused
+---@field is_aside? boolean It is about the folder, not the conversation: an empty chat keeps its intro, and the message
+---above keeps its hint
+
 ---Function that puts a message into a chat buffer; set when the chat is loaded.
----@type fun(chat: table, text: string, level: CodeCompanion.Severity, hint?: string, while_paused?: boolean)?
+---@type fun(chat: table, text: string, level: CodeCompanion.Severity, details: CodeCompanion.MessageDetails)?
 M.draw = nil
 
 ---Show a message in a chat buffer below its content; the same message twice in a row is shown once.
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@param level? CodeCompanion.Severity INFO by default
----@param hint? string Suggested action
----@param while_paused? boolean Remove the message when editing and compaction are no longer paused
-function M.chat(chat, text, level, hint, while_paused)
+---@param details? CodeCompanion.MessageDetails
+function M.chat(chat, text, level, details)
   if chat.tail_kind == "notice" and chat.said == text then
     return -- one failure may be reported for several requests
   end
   if M.draw then
-    M.draw(chat, text, level or severity.INFO, hint, while_paused)
+    M.draw(chat, text, level or severity.INFO, details or {})
     chat.said = text
   else
     M.line(text, level)

@@ -595,6 +595,39 @@ async def test_a_running_chat_gets_and_loses_what_is_decided(
     assert (before, after) == (False, False)
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_trust_given_in_a_running_turn_applies_to_the_next_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    """The line about waiting files goes at once, unless the decision is made in another Neovim; rules join later."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    world = World(tmp_path)
+    repo = repository(world.work / "repo")
+    call = ("c1", "create_file", json.dumps({"path": "a.txt", "content": "a"}))
+    replies = [says("hello"), calls(call), says("done")]
+    bench, chats = world.services(repo, adapter=ScriptedAdapter("s", replies)), dict[str, Any]()
+    host = McpHost(bench.services, chats)
+    session = chats["chat-1"] = await bench.open()
+    await host.opened(session)
+    session.submit(submit("hello", 1))
+    await bench.idle(session)
+    session.submit(submit("go", 2))
+    await bench.until(lambda: bool(session.desk.questions))
+    if elsewhere:
+        await Trust(world.file).trust_folder(folder_of(repo))
+    else:
+        await decide_trust(bench.services, ChangeTrust(what="folder"), chats)
+        assert bench.of(TrustWaits)[-1].waits == ""
+    assert session.desk.questions
+    session.desk.answer(Approve(call_id="c1", decision="once"))
+    await bench.idle(session)
+    session.submit(submit("next", 3))
+    await bench.idle(session)
+    await host.aclose()
+    rules = [[m.path for m in request.messages if m.tag == RULES_TAG] for request in bench.adapter.requests]
+    assert (rules[0], rules[-1]) == ([], ["AGENTS.md"])
+
+
 async def test_instructions_that_a_command_writes_wait_in_a_trusted_folder_too(
     tmp_path: Path, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:

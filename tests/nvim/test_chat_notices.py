@@ -224,6 +224,32 @@ def test_a_hint_is_shown_until_something_follows(chat: ChatDriver, how: str, res
     assert ("Stopped." in chat.text()) is (how == "message")
 
 
+@pytest.mark.parametrize("loaded", [True, False])
+def test_the_line_about_files_that_wait_for_trust_follows_the_decisions(chat: ChatDriver, loaded: bool) -> None:
+    """It keeps the hint of the failure above it, also in a redrawn chat; an unloaded chat follows, too."""
+    chat.accept("question")
+    chat.push(events.TurnFinished(reason="failed", error="The server said no."))
+    if not loaded:
+        chat.nvim.command("enew | bdelete #")
+    chat.push(events.TrustWaits(waits="AGENTS.md", count=1))
+    if not loaded:
+        chat.nvim.command("buffer #")
+    both = r"✗ The server said no\. · gr asks again\s+! Not loaded until trusted: AGENTS\.md · gtr to review"
+    failed = Entry(kind="note", text="The server said no.", level=Severity.ERROR, ended="failed")
+    draw_again(chat, USER, failed)
+    chat.nvim.wait_screen(both)
+    if not loaded:
+        chat.nvim.command("enew | bdelete #")
+    chat.push(events.TrustWaits(waits=""))
+    if not loaded:
+        chat.nvim.command("buffer #")
+        chat.push(events.Redrawn(), events.Restored(entries=(USER, failed), first=True, last=True))
+    assert "AGENTS.md" not in chat.text()
+    chat.nvim.wait_screen(r"✗ The server said no\. · gr asks again")
+    chat.push(events.State(state="preparing"))
+    assert "asks again" not in chat.nvim.screen()
+
+
 def test_an_unsent_message_is_marked_until_it_is_sent(chat: ChatDriver) -> None:
     """`Not sent` is not shown above the answer to that very message."""
     why = "Not sent: 6,029 tokens, 6,000 fit. Your message is back in the input."

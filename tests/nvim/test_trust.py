@@ -89,6 +89,22 @@ def test_keys_typed_before_the_page_was_read_decide_nothing(nvim_factory, tmp_pa
         chat.nvim.wait_screen(r"Everything is loaded\.")
 
 
+def test_an_empty_chat_keeps_its_intro_beside_the_line(nvim_factory, tmp_path):
+    """The welcome and the earlier chat of the folder; both go with the first message."""
+    with ChatServerThread([reply("One."), reply("Two.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.say("fix the slice")
+        chat.nvim.__exit__()
+        chat = start_chat(nvim_factory, tmp_path, server, files=FILES)
+        chat.nvim.wait_screen(r"earlier: .+ · :CodeCompanionChat Resume")
+        screen = chat.nvim.wait_screen(WAITS + r": AGENTS\.md, CLAUDE\.md · gtr to review")
+        assert "Welcome to CodeCompanion" in screen
+        chat.say("two")
+        screen = chat.nvim.wait_screen("Two")
+        assert "Welcome" not in screen
+        assert "earlier:" not in screen
+
+
 def test_one_file_is_trusted_as_displayed(nvim_factory, tmp_path):
     """`t` trusts the file on its line.
 
@@ -114,25 +130,26 @@ def test_one_file_is_trusted_as_displayed(nvim_factory, tmp_path):
         assert [Path(one["path"]).name for one in decisions(tmp_path)["files"]] == ["AGENTS.md", "CLAUDE.md"]
 
 
-def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_factory, tmp_path):
-    """The block names the folder once.
-
-    The page explains the effect of trust, although the folder has no project files.
-    """
+@pytest.mark.parametrize(("files", "follows"), [((), "Its text no longer turns"), (FILES, "2 files in it may be used")])
+def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_factory, tmp_path, files, follows):
+    """The block names the folder once, the page says what trust changes; the line about waiting files goes, too."""
     script = [tool("read_file", path="a.py"), edit("one", "two", "a.py"), reply("Done.")]
     with ChatServerThread(script, key=KEY) as server:
-        chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\n")])
+        chat = start_chat(nvim_factory, tmp_path, server, files=[("a.py", "one\n"), *files])
+        chat.nvim.wait_screen(WAITS if files else "Welcome")
         before = chat.finished()
         chat.send("edit it")
         screen = chat.nvim.wait_screen("“Always” is off: text from the untrusted folder")
         assert "g1" not in screen
+        assert (WAITS in screen) is bool(files)
         page(chat)
         chat.nvim.wait_screen("Not trusted. Trust lets approvals offer “always” in this folder")
         chat.nvim.feed("T")
-        chat.nvim.wait_screen(r"Trusted: \S+/work\. Its text no longer turns")
+        chat.nvim.wait_screen(r"Trusted: \S+/work\. " + follows)
         chat.nvim.feed("q")
         screen = chat.nvim.wait_screen("g1 always…")
         assert "is off:" not in screen
+        assert WAITS not in screen
         chat.press_on_approval("g1")
         chat.nvim.wait_screen("Always allow insert_edit in this chat")
         chat.nvim.feed("<CR>")

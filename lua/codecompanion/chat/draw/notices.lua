@@ -25,6 +25,7 @@ local AT_END = "end"
 ---@field opening? boolean It is repeated whenever the host opens the chat
 ---@field holds_until? CodeCompanion.NoticeEnd The event that makes it obsolete
 ---@field while_paused? boolean It is valid while automatic editing and compaction are paused
+---@field is_aside? boolean It is about the folder, not the conversation
 ---@field mark? integer Extmark of its line, once drawn
 
 ---Fields that identify items of the buffer and entries of the log.
@@ -69,13 +70,11 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@param level CodeCompanion.Severity
----@param hint? string
----@param while_paused? boolean
+---@param details CodeCompanion.MessageDetails
 ---@return CodeCompanion.Notice
-function M.remember(chat, text, level, hint, while_paused)
-  local list = chat.notices
-  local notice = { text = text, level = level, hint = hint, after = key_above(chat), opening = chat.is_opening }
-  notice.while_paused = while_paused or nil
+function M.remember(chat, text, level, details)
+  local list, shown = chat.notices, { text = text, level = level, after = key_above(chat), opening = chat.is_opening }
+  local notice = vim.tbl_extend("error", shown, details)
   list[#list + 1] = notice
   chat.restore.noted[notice] = true
   if #list > MAX then
@@ -88,9 +87,10 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param text string
 ---@param level CodeCompanion.Severity
----@param while_paused? boolean
-function M.remember_away(chat, text, level, while_paused)
-  chat.notices[#chat.notices + 1] = { text = text, level = level, after = AT_END, while_paused = while_paused }
+---@param details CodeCompanion.MessageDetails
+function M.remember_away(chat, text, level, details)
+  local notice = { text = text, level = level, after = AT_END }
+  chat.notices[#chat.notices + 1] = vim.tbl_extend("error", notice, details)
 end
 
 ---@param chat CodeCompanion.Chat
@@ -219,6 +219,17 @@ function M.opened(chat)
   end
 end
 
+---Return the line about files that wait for trust, or nil if there are none.
+---@param event table trust_waits event
+---@return string?
+function M.waiting_files(event)
+  if event.waits ~= "" then
+    local waits = require("codecompanion.text.visible_characters").line(event.waits).text
+    local key = require("codecompanion.chat.state.configured_keys").keys("trust", "n")[1] or ":CodeCompanion trust"
+    return ("Not loaded until trusted: %s · %s to review"):format(waits, key)
+  end
+end
+
 ---Return the key that regenerates an answer, as text.
 ---@return string?
 function M.asks_again()
@@ -266,7 +277,18 @@ local function said_below(chat, keys)
   return found
 end
 
----Insert the notices into the log entries of a `restored` event.
+---Return the newest entry of the conversation.
+---@param entries table[]
+---@return table? entry
+local function newest_of(entries)
+  for index = #entries, 1, -1 do
+    if not (entries[index].notice or {}).is_aside then
+      return entries[index]
+    end
+  end
+end
+
+---Insert the notices into the entries of a piece of the log.
 ---@param chat CodeCompanion.Chat
 ---@param event table restored event
 ---@return table[] entries
@@ -292,7 +314,7 @@ function M.merge(chat, event)
       found[#found + 1] = as_entry(notice)
     end
   end
-  local newest = event.first and found[#found]
+  local newest = event.first and newest_of(found) or nil
   if newest and newest.kind == "note" and newest.ended and not newest.notice then
     -- how the newest turn ended: removed when the same question is answered
     local level = newest.severity or severity[newest.level] or severity.INFO

@@ -167,8 +167,11 @@ end
 ---@param block CodeCompanion.Block
 ---@return CodeCompanion.Block
 function M.append(chat, block)
+  local is_aside = block.notice ~= nil and block.notice.is_aside == true
   buffer.ensure_input(chat)
-  marks.forget_hint(chat)
+  if not is_aside then
+    marks.forget_hint(chat)
+  end
   local tail = anchors.position(chat, "tail")
   if tail > 0 and tight(chat.tail_kind, block.kind) then
     block.row = tail - 1
@@ -180,7 +183,9 @@ function M.append(chat, block)
     M.sequence(chat, tail, { block })
   end
   chat.tail_kind = block.kind
-  M.touch(chat)
+  if not is_aside then
+    M.touch(chat)
+  end
   return block
 end
 

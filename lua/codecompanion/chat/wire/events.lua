@@ -398,17 +398,15 @@ end
 ---Show one line about untrusted files in the folder; it disappears when none are left, and never blocks.
 function M.trust_waits(chat, event)
   notices.happened(chat, "trust")
-  if event.waits ~= "" then
-    local waits = require("codecompanion.text.visible_characters").line(event.waits).text
-    local key = keys.keys("trust", "n")[1] or ":CodeCompanion trust"
-    local text = ("Not loaded until trusted: %s · %s to review"):format(waits, key)
-    say.chat(chat, text, severity.WARN)
+  local text = notices.waiting_files(event)
+  if text then
+    say.chat(chat, text, severity.WARN, { is_aside = true })
     notices.holds_until(chat, text, "trust")
   end
 end
 
 function M.notice(chat, event)
-  say.chat(chat, event.text, severity[event.level], nil, event.while_paused)
+  say.chat(chat, event.text, severity[event.level], { while_paused = event.while_paused })
   notices.holds_until_told(chat, event)
 end
 
@@ -422,10 +420,10 @@ function M.after(chat)
   status.publish(chat)
 end
 
-say.draw = function(chat, text, level, hint, while_paused)
+say.draw = function(chat, text, level, details)
   stream.finish(chat)
-  local block = blocks.notice(text, level, hint)
-  block.notice = notices.remember(chat, text, level, hint, while_paused)
+  local block = blocks.notice(text, level, details.hint)
+  block.notice = notices.remember(chat, text, level, details)
   draw.append(chat, block)
 end
 

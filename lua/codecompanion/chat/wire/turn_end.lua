@@ -63,10 +63,10 @@ function M.turn_finished(chat, event)
   if event.error ~= "" then
     local is_failure = event.reason == "failed" or event.unsent
     local hint = event.reason == "failed" and asks_again or nil
-    say.chat(chat, event.error, is_failure and severity.ERROR or severity.WARN, hint)
+    say.chat(chat, event.error, is_failure and severity.ERROR or severity.WARN, { hint = hint })
     notices.holds_until(chat, event.error, event.unsent and "reply" or "answer")
   elseif event.reason == "stopped" and not event.unsent then -- otherwise the returned message explains it
-    say.chat(chat, "Stopped.", severity.INFO, asks_again)
+    say.chat(chat, "Stopped.", severity.INFO, { hint = asks_again })
     notices.holds_until(chat, "Stopped.", "answer")
   end
   attention.finished(chat, event)
@@ -115,7 +115,7 @@ function M.host_exit(chat, event)
       })
     end
   end
-  say.chat(chat, text, event.wanted and not becomes and severity.INFO or severity.WARN, hint)
+  say.chat(chat, text, event.wanted and not becomes and severity.INFO or severity.WARN, { hint = hint })
   local asked = chat.asked_again or 0
   if #chat.outgoing > 0 and asked < ASKED_AGAIN and vim.v.exiting == vim.NIL then
     -- ask whether it was stored before the user changes and resends it

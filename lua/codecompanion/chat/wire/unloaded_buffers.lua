@@ -175,10 +175,19 @@ function M.request_failed(chat, event)
   say.line(event.error, severity.ERROR)
 end
 
+function M.trust_waits(chat, event)
+  notices.happened(chat, "trust")
+  local text = notices.waiting_files(event)
+  if text then
+    notices.remember_away(chat, text, severity.WARN, { is_aside = true })
+    notices.holds_until(chat, text, "trust")
+  end
+end
+
 function M.notice(chat, event)
   if event.level == "ERROR" or event.level == "WARN" then
     local level = severity[event.level]
-    notices.remember_away(chat, event.text, level, event.while_paused)
+    notices.remember_away(chat, event.text, level, { while_paused = event.while_paused })
     notices.holds_until_told(chat, event)
     say.line(event.text, level)
   end

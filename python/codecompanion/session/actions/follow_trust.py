@@ -31,7 +31,8 @@ async def tell_waiting(chat: Chat) -> None:
         await note_first_sight(chat.services, root)
     except InputError as error:
         _log.warning("%s", error)  # the folder's files then wait for trust
-    chat.trust_seen = await asyncio.to_thread(trust.version)
+    if chat.trust_applied < 0:
+        chat.trust_applied = await asyncio.to_thread(trust.version)
     waiting = waiting_of(await asyncio.to_thread(brought_by, chat.services, root))
     if trust.decisions().is_silenced(folder_of(root), digest_of(waiting)):
         waiting = []
@@ -42,9 +43,15 @@ async def tell_waiting(chat: Chat) -> None:
 
 
 async def follow_trust(chat: Chat) -> None:
-    """Attach rules that have become trusted; if no decision was made, this costs only one file check."""
-    if chat.trust_seen < 0 or chat.trust_seen == chat.services.trust.version():  # faster than a thread
+    """Attach rules that have become trusted; without a new decision this costs one file check."""
+    if chat.trust_applied < 0 or chat.trust_applied == chat.services.trust.version():  # faster than a thread
         return
+    await apply_trust(chat)
+
+
+async def apply_trust(chat: Chat) -> None:
+    """Attach rules that have become allowed, and show which files still wait."""
+    chat.trust_applied = await asyncio.to_thread(chat.services.trust.version)
     await join_rules(chat)
     await tell_waiting(chat)
 

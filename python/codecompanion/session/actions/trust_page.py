@@ -17,7 +17,7 @@ from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
 from codecompanion.formats.short_path import short_path
-from codecompanion.session.actions.follow_trust import join_rules, tell_waiting
+from codecompanion.session.actions.follow_trust import apply_trust, tell_waiting
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
@@ -53,7 +53,10 @@ async def decide_trust(
 
 
 async def follow_in(services: Services, chats: Mapping[str, Chat]) -> None:
-    """Apply the decision to running chats: at once to open questions and idle chats, else at the next request."""
+    """Apply the decision to the open chats.
+
+    Open questions, the line about waiting files, and idle chats follow at once, running turns at their next request.
+    """
     for chat in tuple(chats.values()):
         if chat.desk.questions:
             chat.desk.narrow(chat.narrowing.because())
@@ -62,9 +65,10 @@ async def follow_in(services: Services, chats: Mapping[str, Chat]) -> None:
         if chat.state is State.IDLE and chat.task is None:
             for sentence in await chat.context.drop_distrusted(chat.root()):
                 chat.notice(Severity.WARN, sentence)
-            await join_rules(chat)
-            await tell_waiting(chat)
+            await apply_trust(chat)
             chat.show_meter()
+        else:
+            await tell_waiting(chat)
         if services.mcp is not None:
             await services.mcp.look(chat)
 

@@ -90,8 +90,8 @@ class Chat:
         self.queue.know_tools, self.queue.choice_in = self._know_tools, self._choice_in
         self.servers_known: asyncio.Task[None] | None = None
         """Looks up the chat's MCP servers; a message may be sent before this is done."""
-        self.trust_seen, self.trust_told = -1, ""
-        """The version of the applied trust decisions (`Trust.version`), and the last line about waiting files."""
+        self.trust_applied, self.trust_told = -1, ""
+        """The version of the trust decisions applied (`Trust.version`), and the last line about waiting files."""
         self.effects = self.control.effects
         self.effects.root, self.effects.queued = self.root, lambda: self.queue.texts
         self.effects.outside = self.narrowing.of_messages
