@@ -89,6 +89,28 @@ def test_keys_typed_before_the_page_was_read_decide_nothing(nvim_factory, tmp_pa
         chat.nvim.wait_screen(r"Everything is loaded\.")
 
 
+def test_the_page_offers_only_keys_that_do_something(nvim_factory, tmp_path):
+    """In the footer and in the list that `g?` shows, also after a decision."""
+    with ChatServerThread(key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(80, 24))
+        page(chat)
+        chat.nvim.wait_screen("─ T trust folder · g[?] keys · q close")
+        chat.nvim.feed("q")
+        for name, content in FILES:
+            (tmp_path / "work" / name).write_text(content)
+        page(chat)
+        chat.nvim.wait_screen("─ T trust folder · t this file · K read it · n not now · g[?] keys · q close")
+        chat.nvim.feed("g?")
+        screen = chat.nvim.wait_screen("n  Not now: remind me when the files change")
+        assert "t  Trust the file under the cursor until it changes" in screen
+        assert "x  Revoke" not in screen
+        chat.nvim.feed("g?T")
+        screen = chat.nvim.wait_screen("─ K read it · x revoke · g[?] keys · q close")
+        chat.nvim.feed("g?")
+        screen = chat.nvim.wait_screen("x  Revoke trust in the file under the cursor, else in the folder")
+        assert "T  Trust" not in screen
+
+
 def test_an_empty_chat_keeps_its_intro_beside_the_line(nvim_factory, tmp_path):
     """The welcome and the earlier chat of the folder; both go with the first message."""
     with ChatServerThread([reply("One."), reply("Two.")], key=KEY) as server:

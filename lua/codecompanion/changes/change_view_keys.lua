@@ -96,7 +96,8 @@ function M.show(options, bufnr)
     works[decision[1]] = true
   end
   local rows = keys.described(bufnr, works, keys.OF_CHANGES)
-  keys.show(options.title, vim.list_extend(rows, { { keys = "q", text = "Go back" } }))
+  vim.list_extend(rows, { { keys = "q", text = "Go back" } })
+  require("codecompanion.screen.float").show_keys(options.title, rows)
 end
 
 return M

@@ -65,7 +65,7 @@ end
 ---Show the keys.
 function M.options(edit)
   local rows = keys.described(edit.bufnr, edit.actions, own_keys.TEXTS)
-  keys.show("Edit in place", vim.list_extend(rows, own_keys.described()))
+  require("codecompanion.screen.float").show_keys("Edit in place", vim.list_extend(rows, own_keys.described()))
 end
 
 return M

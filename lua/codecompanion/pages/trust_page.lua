@@ -5,6 +5,7 @@ local api = vim.api
 local fit = require("codecompanion.text.fit")
 local float = require("codecompanion.screen.float")
 local host = require("codecompanion.host")
+local keys = require("codecompanion.pages.trust_page_keys")
 local load_page = require("codecompanion.pages.load_page")
 local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
@@ -15,19 +16,10 @@ local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
 
-local FOOTER = { "T trust folder", "t this file", "K read it", "x revoke", "n not now", "q close" }
-local NARROW_FOOTER = { "T folder", "t file", "K read", "x revoke", "q" }
-local NARROW = 60
 local DIMMED = "codecompanion.trust"
 
 ---Delay in milliseconds before keys on the page can make a decision.
 M.UNREAD_MS = 500
-
----@param width integer
----@return string[]
-local function footer(width)
-  return width < NARROW and NARROW_FOOTER or FOOTER
-end
 
 ---@class CodeCompanion.TrustFile A file of a folder in its current state
 ---@field kind string
@@ -211,7 +203,14 @@ end
 local function show(place, now)
   local lines, about = page(now)
   local title = "Trust: " .. fit.path(shown(short(now.folder)), math.min(60, math.max(10, vim.o.columns - 14)))
-  local bufnr, win = float.open({ title = title, lines = lines, footer = footer, hanging = 4 })
+  local bufnr, win = float.open({
+    title = title,
+    lines = lines,
+    hanging = 4,
+    footer = function(width)
+      return keys.footer(now, width)
+    end,
+  })
   dim_beginnings(bufnr, about)
   vim.wo[win].cursorline = true
   local shown_at = math.huge -- until it is drawn
@@ -234,14 +233,17 @@ local function show(place, now)
       end
     end)
   end
-  local function on(key, description, act)
-    scratch.map(bufnr, key, description, function()
+  scratch.map(bufnr, "g?", "Show the keys", function()
+    keys.show(title, now)
+  end)
+  local function on(key, act)
+    scratch.map(bufnr, key == "K" and { "K", "<CR>" } or key, keys.description(key), function()
       act(about[api.nvim_win_get_cursor(win)[1]] or {})
     end)
   end
-  ---Map a decision key, which is ignored if it was pressed before the page could be read.
-  local function on_decision(key, description, act)
-    on(key, description, function(line)
+  ---Map a key that decides; it is ignored if it was pressed before the page could be read.
+  local function on_decision(key, act)
+    on(key, function(line)
       if uv.now() - shown_at < M.UNREAD_MS then
         shown_at = uv.now() -- a key that is held down never decides
         return say.hint("Read the page first, then press the key again")
@@ -252,25 +254,25 @@ local function show(place, now)
   local function of_folder(what, files)
     change(place, { what = what, folder = now.folder, identity = now.identity, files = hashes(files) }, reload)
   end
-  on_decision("T", "Trust the folder", function()
+  on_decision("T", function()
     of_folder("folder", now.files)
   end)
-  on_decision("t", "Trust the file under the cursor until it changes", function(line)
+  on_decision("t", function(line)
     if not line.file then
-      return say.hint("Move to a file to trust it alone; T trusts the folder")
+      return say.hint(#now.files > 0 and "Move to a file to trust it alone; T trusts the folder" or "No file to trust")
     end
     of_folder("files", { line.file })
   end)
-  on({ "K", "<CR>" }, "Read the file under the cursor", function(line)
+  on("K", function(line)
     if line.file then
       read(line.file)
     end
   end)
-  on_decision("x", "Revoke trust in the file under the cursor, else in the folder", function(line)
+  on_decision("x", function(line)
     local file = line.file and line.file.is_trusted and now.why == "" and line.file.path
     change(place, { what = "revoke", path = line.path or file or now.folder }, reload)
   end)
-  on_decision("n", "Not now: remind me when the files change", function()
+  on_decision("n", function()
     if now.waiting == 0 then
       return say.hint("Everything is loaded already")
     end
@@ -289,17 +291,17 @@ end
 ---@param chat? string Chat id
 function M.open(chat)
   local place, has_typed = place_of(chat), false
-  local keys = api.nvim_create_namespace("")
+  local typing = api.nvim_create_namespace("")
   vim.on_key(function(_, typed)
     has_typed = has_typed or (typed ~= nil and typed ~= "")
-  end, keys)
+  end, typing)
   load(place, function(now)
     if has_typed or api.nvim_get_mode().mode ~= "n" then
       return say.line("The trust page is ready; :CodeCompanion trust shows it")
     end
     show(place, now)
   end, function()
-    vim.on_key(nil, keys)
+    vim.on_key(nil, typing)
   end)
 end
 

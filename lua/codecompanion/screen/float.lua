@@ -1,4 +1,4 @@
----Opens floating windows that display text and close with `q` or `<Esc>`.
+---Opens floating windows that display text and close with `q` or `<Esc>`; `g?` lists their keys.
 
 local api = vim.api
 
@@ -219,11 +219,38 @@ function M.open(options)
   scratch.map(bufnr, { "q", "<Esc>" }, "Close", function()
     scratch.close(win, from)
   end)
+  scratch.map(bufnr, "g?", "Show the keys", function()
+    local rows = scratch.described(bufnr)
+    M.show_keys(options.title, vim.list_extend(vim.list_slice(rows, 3), vim.list_slice(rows, 1, 2)))
+  end)
   follow(options, bufnr, win)
   return bufnr, win
 end
 
----Replace the lines of an open float; its position and the cursor are kept.
+---List keys with their descriptions.
+---@param title string
+---@param rows { keys: string, text: string }[]
+function M.show_keys(title, rows)
+  local column = 0
+  for _, row in ipairs(rows) do
+    column = math.max(column, api.nvim_strwidth(row.keys))
+  end
+  local lines = vim.tbl_map(function(row)
+    return ("  %s%s  %s"):format(row.keys, (" "):rep(column - api.nvim_strwidth(row.keys)), row.text)
+  end, rows)
+  local bufnr, win = M.open({ title = title, lines = lines, footer = { "q close" }, hanging = column + 2 })
+  scratch.map(bufnr, "g?", "Close", function()
+    scratch.close(win)
+  end)
+end
+
+---Recompute the footer of an open float.
+---@param win integer
+local function refoot(win)
+  api.nvim_exec_autocmds("WinScrolled", { group = GROUP .. win, pattern = tostring(win) })
+end
+
+---Replace the lines of an open float and update its footer; its position and the cursor are kept.
 ---@param win integer
 ---@param lines string[]
 function M.update(win, lines)
@@ -241,6 +268,7 @@ function M.update(win, lines)
   api.nvim_win_call(win, function()
     vim.fn.winrestview(view)
   end)
+  refoot(win)
 end
 
 ---Show a table with one line per message: columns stay aligned, only headings wrap.
@@ -269,7 +297,7 @@ end
 function M.retitle(win, title)
   local room = api.nvim_win_get_width(win) - 2
   api.nvim_win_set_config(win, { title = " " .. require("codecompanion.text.fit").cut(title, room) .. " " })
-  api.nvim_exec_autocmds("WinScrolled", { group = GROUP .. win, pattern = tostring(win) })
+  refoot(win)
 end
 
 ---Show long text from the history.

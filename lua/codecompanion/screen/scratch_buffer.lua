@@ -4,11 +4,22 @@ local api = vim.api
 
 local M = {}
 
+---@type table<integer, { key: string, text: string }[]> Mapped keys with their descriptions, by buffer
+local mapped = {}
+
 ---@param lines string[]
 ---@return integer bufnr The buffer, which is deleted when no window shows it
 function M.new(lines)
   local bufnr = api.nvim_create_buf(false, true)
   vim.bo[bufnr].bufhidden = "wipe"
+  mapped[bufnr] = {}
+  api.nvim_create_autocmd("BufWipeout", {
+    buffer = bufnr,
+    once = true,
+    callback = function()
+      mapped[bufnr] = nil
+    end,
+  })
   M.write(bufnr, lines)
   require("codecompanion.screen.open_file").only_files(bufnr)
   return bufnr
@@ -45,9 +56,35 @@ end
 ---@param desc string
 ---@param action fun()
 function M.map(bufnr, keys, desc, action)
+  local known = mapped[bufnr] or {}
   for _, key in ipairs(type(keys) == "table" and keys or { keys }) do
     vim.keymap.set("n", key, action, { buffer = bufnr, nowait = true, desc = desc })
+    local before = vim.iter(known):find(function(one)
+      return one.key == key
+    end)
+    if before then
+      before.text = desc
+    else
+      known[#known + 1] = { key = key, text = desc }
+    end
   end
+end
+
+---Return the keys that `map` has mapped in a buffer with their descriptions, one row per action, oldest first.
+---@param bufnr integer
+---@return { keys: string, text: string }[]
+function M.described(bufnr)
+  local rows, by_text = {}, {}
+  for _, one in ipairs(mapped[bufnr] or {}) do
+    local row = by_text[one.text]
+    if row then
+      row.keys = row.keys .. " " .. one.key
+    else
+      by_text[one.text] = { keys = one.key, text = one.text }
+      rows[#rows + 1] = by_text[one.text]
+    end
+  end
+  return rows
 end
 
 ---Map keys that act on the item under the cursor; without an item they do nothing.

@@ -126,7 +126,7 @@ local function described(bufnr)
 end
 
 local function show_keys()
-  keys.show("Review of file changes", described(api.nvim_get_current_buf()))
+  require("codecompanion.screen.float").show_keys("Review of file changes", described(api.nvim_get_current_buf()))
 end
 
 ---Map the keys in the quickfix window, which is the current one.
