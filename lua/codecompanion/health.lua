@@ -111,7 +111,8 @@ local function check_configuration()
     health.warn(name)
   end
   if #found.problems == 0 then
-    local limits = status == "ready" and "" or "; adapters and policies are checked further by the host, once it runs"
+    local limits = status == "ready" and ""
+      or "; adapters and policies are checked further by the Python process, once it runs"
     health.ok("No mistakes" .. limits)
   end
   if #found.foreign > 0 then
@@ -182,7 +183,7 @@ local function shown_elsewhere()
 end
 
 local function check_host()
-  health.start("Python host")
+  health.start("Python process")
   local status, text = wait_for_host()
   local host = require("codecompanion.host")
   if status == "stopped" then
@@ -205,7 +206,10 @@ local function check_host()
     return report ~= nil
   end, 20)
   if problem or not report then
-    return health.error(problem or "The host did not answer the health check in time", "See :CodeCompanion log")
+    return health.error(
+      problem or "The Python process did not answer the health check in time",
+      "See :CodeCompanion log"
+    )
   end
   local is_shown = shown_elsewhere()
   report = vim.tbl_filter(function(finding)
@@ -280,7 +284,7 @@ local function client_of(settings)
   end
   local made = require("codecompanion.system.python_environment").wants("sdk") and install.environment()
   return made and made.fresh and "; its official client is installed"
-    or "; its official client is installed when the host starts"
+    or "; its official client is installed when the Python process starts"
 end
 
 ---Return the adapters that the configuration mentions or uses.

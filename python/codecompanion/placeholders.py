@@ -86,8 +86,8 @@ RAW_HEADING = "Dropped context (raw, truncated):"
 LEDGER_HEADING = "**Ledger** (read from the log, not written by a model)"
 CANCELLED_BY_USER = "Cancelled by the user before it finished."
 NOT_ANSWERED = (
-    "Not answered: Neovim or its host was closed while this call waited for the user's approval. It did not run."
-    " Call the tool again if it is still needed."
+    "Not answered: Neovim or its Python process was closed while this call waited for the user's approval."
+    " It did not run. Call the tool again if it is still needed."
 )
 INTERRUPTED = "Interrupted before it finished: there is no result. Call the tool again if it is still needed."
 

@@ -24,6 +24,14 @@ def test_no_more_phrases_than_were_left() -> None:
     assert not more, f"more in {more}; `python -m tests.docs.english` shows all of:\n" + "\n".join(list(places)[:20])
 
 
+def test_messages_name_the_python_process() -> None:
+    """The manual, with the descriptions of options and autocommands, introduces the word "host"; a message cannot."""
+    in_manual = re.compile(r"lua/codecompanion/(?:config/|chat/state/autocmds)")
+    jargon = re.compile(r"\b(?:[Tt]he|Python|[Ii]ts) host\b")
+    messages = [text for text in texts() if text.kind == "strings" and not in_manual.match(text.path)]
+    assert not [f"{text.path}:{text.line}: {text.words}" for text in messages if jargon.search(text.words)]
+
+
 @pytest.mark.parametrize(
     ("phrase", "text", "count"),
     [

@@ -80,7 +80,7 @@ def test_a_chat_installs_the_packages_for_its_servers_and_calls_their_tool(start
         chat.trust()
         chat.send(NAMES_IT)
         chat.nvim.wait_screen(r"the MCP server odd needs packages that are not installed")
-        chat.nvim.wait_screen(r"Packages installed; the Python host restarts with them\.|were not installed")
+        chat.nvim.wait_screen(r"Packages installed; the Python process restarts with them\.|were not installed")
         if "were not installed" in chat.nvim.messages():
             pytest.skip(f"the package index cannot be reached: {chat.nvim.messages()}")
         chat.nvim.wait_lua(f"return (require('codecompanion.host').inspect().pid or {before}) ~= {before}")

@@ -57,7 +57,7 @@ def test_an_edit_is_reviewed_decided_and_undone(desk: Desk) -> None:
         terminal.keys("4GV3j:CodeCompanion make it iterative<CR>")
         terminal.wait("Return n!")
         terminal.kill9("codecompanion.engine")
-        terminal.wait("The Python host ended", gone="Return n!")
+        terminal.wait("The Python process ended", gone="Return n!")
         server.release(gate)
         # the key is refused, and then it works
         terminal.keys("4GV3j:CodeCompanion make it iterative<CR>")

@@ -281,7 +281,7 @@ def test_a_failing_key_function_is_named(child: Nvim, body: str, said: str) -> N
         ),
         (
             '{ mine = { extends = "openai", handlers = {} } }',
-            "adapters.http.mine.handlers: the host builds the requests and reads the replies",
+            "adapters.http.mine.handlers: the plugin builds the requests and reads the replies",
         ),
         ('{ mine = { extends = "openai", env = "x" } }', "adapters.http.mine.env: got string; expected a table"),
         ('{ mine = { extends = "openai", url = 7 } }', "adapters.http.mine.url: got number; expected a string"),

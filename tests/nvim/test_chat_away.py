@@ -157,7 +157,7 @@ def test_a_chat_lost_by_the_host_is_opened_once_more(chat: ChatDriver) -> None:
     """If the redraw fails, the chat is reopened; if that fails too, the buffer reports it and stays usable."""
     chat.accept("question")
     chat.nvim.command("edit")
-    chat.push(events.RequestFailed(verb="redraw_chat", error="The host no longer has this chat open."))
+    chat.push(events.RequestFailed(verb="redraw_chat", error="The Python process no longer has this chat open."))
     assert [request.get("resume") for request in chat.sent("open_chat")] == [None, chat.id]
     chat.push(events.RequestFailed(verb="open_chat", error="No stored chat has the id; it may have been deleted."))
     assert "✗ No stored chat has the id; it may have been deleted." in chat.text()

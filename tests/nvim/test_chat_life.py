@@ -265,8 +265,8 @@ def test_a_message_is_sent_in_one_edit(chat: ChatDriver) -> None:
 
 
 def crash(chat: ChatDriver, **more: object) -> None:
-    """Make the host crash."""
-    event = {"type": "host_exit", "code": 9, "text": "The Python host ended (status 9).", **more}
+    """Let the host die."""
+    event = {"type": "host_exit", "code": 9, "text": "The Python process ended (status 9).", **more}
     chat.nvim.lua("require('codecompanion.host').on_events(...)", json.dumps([event]))
     chat.drain()
 
@@ -280,7 +280,7 @@ def test_after_a_crash_of_the_host_received_text_stays(chat: ChatDriver) -> None
         events.ToolStarted(call_id="c", name="t", title="tool c"),
     )
     crash(chat)
-    screen = chat.nvim.wait_screen(r"! The Python host ended \(status 9\)\.")
+    screen = chat.nvim.wait_screen(r"! The Python process ended \(status 9\)\.")
     assert "half  ✗ cut off" in screen
     assert "▸ ⊘ tool c · interrupted" in screen
     assert chat.nvim.messages() == ""
@@ -301,7 +301,7 @@ def sent_into_a_crash(chat: ChatDriver) -> str:
     text = chat.text()
     assert "## Me\nsent or not\n" in text
     assert chat.input() == "tail"
-    assert "! The Python host ended (status 9). Checking whether your message was sent." in text
+    assert "! The Python process ended (status 9). Checking whether your message was sent." in text
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "the question to the next host")
     key = chat.sent("submit")[-1]["key"]
     assert chat.sent("open_chat")[-1]["unconfirmed"] == [key]
@@ -316,7 +316,7 @@ def test_an_unstored_message_returns_separately_from_typed_text(chat: ChatDriver
     chat.opened(resumed=True)
     assert chat.input() == "sent or not\n\ntail more"
     assert "checking whether" not in chat.nvim.screen()
-    assert "! Not sent: the host had ended. Your message is back in the input." in chat.text()
+    assert "! Not sent: the Python process had ended. Your message is back in the input." in chat.text()
     chat.nvim.feed(" and more<Esc>")
     chat.nvim.wait_for(lambda: chat.input() == "sent or not\n\ntail more and more", "the rest")
     assert chat.sent("save_draft")[-1]["text"].startswith("sent or not\n\ntail more")
@@ -332,7 +332,7 @@ def test_a_stored_message_is_drawn_as_sent_and_cannot_be_sent_again(chat: ChatDr
     assert chat.input() == ""
     text = chat.text()
     assert text.count("sent or not") == 1
-    assert text.index("sent or not") < text.index("Your message was stored before the host ended.")
+    assert text.index("sent or not") < text.index("Your message was stored before the Python process ended.")
     assert text.index("Your message was stored") < text.index("\ntail\n")
     chat.push(events.MessageSent(submit_id=chat.sent("submit")[-1]["submit_id"], message_id="m2", text="tail", cycle=2))
     assert chat.text().count("tail") == 1

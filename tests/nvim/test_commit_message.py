@@ -200,7 +200,7 @@ def test_a_dying_host_is_reported_and_changes_nothing(nvim_factory, tmp_path):
         nvim.command("CodeCompanion commit")
         nvim.wait_for(lambda: server.requests, "the request")
         nvim.command("CodeCompanion restart")
-        nvim.wait_for(lambda: "The Python host is being restarted" in nvim.messages(), "the word")
+        nvim.wait_for(lambda: "The Python process is being restarted" in nvim.messages(), "the word")
         assert nvim.lines() == before
 
 

@@ -558,7 +558,7 @@ def test_a_dead_host_leaves_the_buffer_unchanged_and_the_next_edit_works(desk):
     here.wait_over()
     assert here.lines() == OLD
     assert drawn(here) == []
-    here.nvim.wait_screen("The Python host ended")
+    here.nvim.wait_screen("The Python process ended")
     here.ask("4,7CodeCompanion make it iterative")
     here.wait_proposed()
 

@@ -73,7 +73,7 @@ def test_a_killed_host_loses_no_decision(desk, moment):
         here.nvim.wait_for(lambda: here.state().get("state") == "asking" and len(here.server.requests) == 2, "it")
     had = here.lines()
     os.kill(process_of(here.chat.job_pid()), signal.SIGKILL)
-    here.nvim.wait_screen("The Python host ended" if moment != "accepted" else "g2 accept")
+    here.nvim.wait_screen("The Python process ended" if moment != "accepted" else "g2 accept")
     here.server.release(gate)
     assert here.lines() == had
     if moment == "streaming":

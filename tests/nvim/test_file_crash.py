@@ -37,7 +37,7 @@ def test_a_host_killed_around_the_write_leaves_a_change_that_can_be_reverted(des
     user.nvim.lua(KILL_HOST, when)
     user.nvim.command("tabfirst")
     user.chat.send("go")
-    user.nvim.wait_screen("The Python host ended")
+    user.nvim.wait_screen("The Python process ended")
     after = TEXT.replace("line 5\n", "five\n")
     assert user.disk() == (after if when == "after" else TEXT)
     (began,) = changes(read_log(user.root.parent, user.chat.id))

@@ -289,7 +289,7 @@ def test_a_host_that_exits_during_a_request_is_restarted_by_the_next(ghost: Ghos
     """The next request starts the host again and receives its answer."""
     ghost.type("ia")
     ghost.wait_asked(1)
-    ghost.answer(1, error="The Python host ended (status 137). The next action starts it again.")
+    ghost.answer(1, error="The Python process ended (status 137). The next action starts it again.")
     assert ghost.shown() == ""
     ghost.type("b<F8>")
     ghost.wait_asked(2)

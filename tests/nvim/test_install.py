@@ -464,7 +464,7 @@ def test_a_page_that_waits_shows_the_installation_and_its_reason(start: Callable
     nvim.wait_screen("The MCP servers in your setup.* need more packages; they are installed once")
     claim.write_text(f"{os.getpid()}\n26 of 56 downloaded")
     nvim.wait_screen("26 of 56 downloaded")
-    assert "the host is starting" not in nvim.screen()
+    assert "the Python process is starting" not in nvim.screen()
     nvim.feed("q")
     claim.write_text(f"{os.getpid()}\n27 of 56 downloaded")
     nvim.wait_lua("return install.progress.text:find('27', 1, true) ~= nil")

@@ -259,7 +259,7 @@ def test_the_host_restarts_with_the_packages_after_the_turn(nvim_factory, tmp_pa
         chat.nvim.lua(
             """require('codecompanion.host').on_events('[{"type":"packages_missing","chat":"","extra":"mcp"}]')"""
         )
-        chat.nvim.wait_screen(r"Packages installed; the Python host restarts with them\.")
+        chat.nvim.wait_screen(r"Packages installed; the Python process restarts with them\.")
         assert "end." in chat.text()
         assert "interrupted" not in chat.text()
         assert "! Packages" not in chat.text(), "good news is no warning"

@@ -77,7 +77,7 @@ LOADING = "vim.cmd('CodeCompanion memory') return vim.api.nvim_buf_get_lines(0, 
 def test_while_the_host_starts_the_page_shows_that(nvim_factory, tmp_path, key) -> None:
     with ChatServerThread([], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, opened=False)
-        assert chat.nvim.lua(LOADING) == ["Loading: the host is starting…"]
+        assert chat.nvim.lua(LOADING) == ["Loading: the Python process is starting…"]
         if key:
             chat.nvim.feed(key)
             chat.nvim.wait_lua("return require('codecompanion.host').status() == 'ready'")

@@ -284,7 +284,7 @@ def killed(chat: RealChat) -> None:
     chat.send("question")
     chat.nvim.wait_screen("word word")
     os.kill(chat.host_pid(), signal.SIGKILL)
-    chat.nvim.wait_screen("The Python host ended")
+    chat.nvim.wait_screen("The Python process ended")
 
 
 def rejects(reason: str) -> Callable[[RealChat], None]:
@@ -525,7 +525,7 @@ SCENES = [
     Scene(
         "host killed",
         killed,
-        ("! The Python host ended (status N). The reply was interrupted. · gr asks again",),
+        ("! The Python process ended (status N). The reply was interrupted. · gr asks again",),
         replies=(slow,),
     ),
     Scene(

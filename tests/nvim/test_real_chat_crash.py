@@ -67,7 +67,7 @@ def test_leaving_during_a_turn_is_quick_and_leaves_a_valid_history(nvim_factory,
         again.nvim.lua("require('codecompanion').resume(...)", chat_id)
         again.wait_ready()
         if when == "streaming":
-            again.nvim.wait_screen("Interrupted: Neovim or its host closed before the reply was complete")
+            again.nvim.wait_screen("Interrupted: Neovim or its Python process closed before the reply was complete")
         assert "Stopped." not in again.text()
         server.script[:] = [reply("fine again")]
         again.say("next")
@@ -89,13 +89,13 @@ def test_an_approval_open_when_neovim_is_closed_was_not_answered(nvim_factory, t
         again = start_chat(nvim_factory, tmp_path, server, opened=False)
         again.nvim.lua("require('codecompanion').resume(...)", chat_id)
         again.wait_ready()
-        screen = again.nvim.wait_screen("Neovim or its host was closed. · gr asks again")
+        screen = again.nvim.wait_screen("Neovim or its Python process was closed. · gr asks again")
         assert "create_file a.txt · not answered" in screen
         assert "cancelled" not in screen
         assert "Interrupted" not in screen
         server.script[:] = [reply("fine again")]
         again.say("next")
-        assert "Not answered: Neovim or its host was closed" in json.dumps(server.requests[-1].json)
+        assert "Not answered: Neovim or its Python process was closed" in json.dumps(server.requests[-1].json)
 
 
 @pytest.mark.parametrize("how", ["killed", "restarted"])
@@ -129,7 +129,7 @@ def test_a_stopped_host_does_not_freeze_the_editor(nvim_factory, tmp_path):
             chat.nvim.feed("Gistill typing<Esc>")
             chat.nvim.command("CodeCompanionChat Toggle")
             chat.nvim.command("CodeCompanionChat Toggle")
-            chat.nvim.wait_screen("The host does not answer")
+            chat.nvim.wait_screen("The Python process does not answer")
             assert not chat.nvim.blocked()
         finally:
             os.kill(pid, signal.SIGCONT)

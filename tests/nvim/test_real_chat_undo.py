@@ -74,7 +74,7 @@ def test_an_edit_is_undone_redone_and_restored_with_keys_also_after_a_host_crash
     assert "undone · <C-r> redo · ✂ 1 tool result cleared" in screen
     assert list(messages(chat)) == originals(chat)
     os.kill(chat.host_pid(), signal.SIGKILL)
-    chat.nvim.wait_screen("The Python host ended")
+    chat.nvim.wait_screen("The Python process ended")
     type_command(chat, "CodeCompanionRedo")
     chat.nvim.wait_for(lambda: messages(chat) == edited, "the redo")
     chat.nvim.wait_screen("big.txt.* · cleared")

@@ -92,7 +92,7 @@ def test_the_host_has_no_secret_in_its_environment_and_the_keys_work(nvim_factor
     chat.nvim.command("checkhealth codecompanion")
     health = chat.text()
     assert "LOOP_KEY is set" in health
-    assert "keys: in memory only, not in the host's environment" in health
+    assert "keys: in memory only, not in the environment of the Python process" in health
     (line,) = [line for line in health.splitlines() if "commands: do not get " in line]
     assert set(line.partition("do not get ")[2].split(", ")) >= {*SECRETS}
     assert "pencil" not in health

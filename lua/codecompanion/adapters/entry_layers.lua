@@ -67,7 +67,10 @@ function M.check_keys(self, layer)
   for name in sorted(layer) do
     local text = tostring(name)
     if FOREIGN_KEYS[name] then
-      table.insert(self.foreign, ("%s.%s: the host builds the requests and reads the replies"):format(self.path, text))
+      table.insert(
+        self.foreign,
+        ("%s.%s: the plugin builds the requests and reads the replies"):format(self.path, text)
+      )
     elseif not vim.list_contains(ENTRY_KEYS, name) then
       local near = nearest.word(text, ENTRY_KEYS)
       self:problem(

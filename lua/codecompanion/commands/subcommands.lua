@@ -230,13 +230,13 @@ return {
     end,
   },
   restart = {
-    description = "restart the Python host",
+    description = "restart the Python process",
     run = function()
       require("codecompanion.host").restart()
     end,
   },
   stop = {
-    description = "stop the Python host; the next action starts it again",
+    description = "stop the Python process; the next action starts it again",
     run = function()
       require("codecompanion.host").stop()
     end,

@@ -127,7 +127,7 @@ local KEYS = {
   ["opts.job_start_delay"] = true,
   ["opts.submit_delay"] = true,
   ["opts.triggers"] = true,
-  ["python.module_cache"] = "the host's bytecode is always cached",
+  ["python.module_cache"] = "byte code is always cached",
 }
 
 local AUTO_SUBMIT = {

@@ -170,7 +170,7 @@ function M.run()
   local typed = bufnr and typed_in(bufnr) or ""
   staged_files.read(function(problem, staged)
     if not staged then
-      return fail(problem or "the host did not answer")
+      return fail(problem or "the Python process did not answer")
     elseif staged.diff == "" then
       return say.line("Nothing is staged; run `git add` first", severity.WARN)
     elseif #staged.secret > 0 then

@@ -48,7 +48,7 @@ local meanings = {
   packages_missing = function(event, host)
     require("codecompanion.install").add(event.extra, function(problem)
       if not problem then
-        host.restart_when_idle("Packages installed; the Python host restarts with them.")
+        host.restart_when_idle("Packages installed; the Python process restarts with them.")
       end
     end)
   end,

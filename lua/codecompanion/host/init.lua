@@ -89,7 +89,7 @@ end
 ---Handle a lost channel. Only the classic host can exit unnoticed: for our own process `on_exit` is called.
 ---@return string why
 local function on_lost()
-  local why = 'The classic Python host has ended. Restart Neovim, or use host = "private".'
+  local why = 'Neovim\'s Python provider has ended. Restart Neovim, or set host = "private".'
   on_gone(why, -1, "")
   return why
 end
@@ -124,7 +124,7 @@ local function greet(channel, payload)
   })
   vim.defer_fn(function()
     if is_starting() then
-      say.line("The Python host has not answered for 20 s; see :CodeCompanion log", severity.WARN)
+      say.line("The Python process has not answered for 20 s; see :CodeCompanion log", severity.WARN)
     end
   end, SLOW_START_MS)
 end
@@ -160,10 +160,10 @@ local function on_exit(job, code, stderr_tail)
   end
   local text = stderr_tail:match("codecompanion: ([^\n]+)") -- the error message of `engine/__main__.py`
   if state.status == "starting" then
-    text = text or ("The Python host did not start (status %d); see :CodeCompanion health"):format(code)
+    text = text or ("The Python process did not start (status %d); see :CodeCompanion health"):format(code)
     say_unless_chat_does(text)
   end
-  text = text or ("The Python host ended (status %d). The next action starts it again."):format(code)
+  text = text or ("The Python process ended (status %d). The next action starts it again."):format(code)
   on_gone(text, code, stderr_tail)
 end
 
@@ -172,11 +172,11 @@ end
 local function start_with(begin)
   local ok, payload, open = pcall(require("codecompanion.host.hello_request").prepare)
   if not ok then
-    return M.on_failure("Could not send the configuration to the host: " .. tostring(payload))
+    return M.on_failure("Could not send the configuration to the Python process: " .. tostring(payload))
   end
   local channel, problem = begin(open)
   if not channel then
-    return M.on_failure(problem or "The Python host cannot be started")
+    return M.on_failure(problem or "The Python process cannot be started")
   end
   greet(channel, payload)
 end
@@ -354,16 +354,16 @@ function M.restart(text)
     return say.line('host = "python3" is shared with other plugins; restart Neovim', severity.WARN)
   end
   M.stop()
-  text = text or "The Python host is being restarted."
+  text = text or "The Python process is being restarted."
   wire.dispatch({ type = "host_exit", code = 0, stderr_tail = "", text = text, wanted = true })
-  wire.fail_all("The Python host was restarted.")
+  wire.fail_all("The Python process was restarted.")
   M.start()
 end
 
 -- Not VimLeavePre: the chats save their drafts there.
 vim.api.nvim_create_autocmd("VimLeave", {
   group = vim.api.nvim_create_augroup("codecompanion_host", {}),
-  desc = "Let the Python host finish writing",
+  desc = "Let the Python process finish writing",
   callback = function()
     M.stop(LEAVE_MS)
   end,

@@ -7,7 +7,7 @@ local M = {}
 function M.restart_host(problem)
   local host = require("codecompanion.host")
   if not problem and host.status() ~= "stopped" then
-    host.restart_when_idle("Packages installed; the Python host restarts with them.")
+    host.restart_when_idle("Packages installed; the Python process restarts with them.")
   end
 end
 

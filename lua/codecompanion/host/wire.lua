@@ -110,7 +110,7 @@ local function watch()
   vim.defer_fn(function()
     if state.channel == channel and state.batches == batches and state.silent_since ~= batches then
       state.silent_since = batches
-      say.line("The host is not responding; wait, or run :CodeCompanion restart", severity.WARN)
+      say.line("The Python process does not answer; wait, or :CodeCompanion restart", severity.WARN)
     end
   end, SILENT_MS)
 end

@@ -16,7 +16,7 @@ local M = {}
 local function waiting()
   local install = require("codecompanion.install")
   if not install.progress then
-    return { "Loading: the host is starting…" }
+    return { "Loading: the Python process is starting…" }
   end
   return vim.list_extend({ install.describe() }, install.reasons())
 end

@@ -319,7 +319,7 @@ def serve(plugin: Path) -> int:
     except (EOFError, OSError):
         pass  # the editor closed the channel, which is the normal end
     except Exception as error:  # SIGTERM arrives here as a bare Exception
-        print(f"codecompanion: the host stopped: {error}", file=sys.stderr)
+        print(f"codecompanion: the Python process stopped: {error}", file=sys.stderr)
         status = 0 if "SIGTERM" in str(error) else 1
     close_all()
     return status

@@ -58,7 +58,7 @@ def examine(services: Services) -> list[Finding]:
     if store.path is None:
         history = Finding("history", False, "kept in memory only", "Make the data folder writable and restart")
     elif problems:
-        history = Finding("history", False, f"{store.path}: {problems[0]}", "Restart the host to repair the file")
+        history = Finding("history", False, f"{store.path}: {problems[0]}", ":CodeCompanion restart repairs the file")
     else:
         history = Finding("history", True, f"{store.path}")
     chat = services.settings.chat
@@ -98,11 +98,13 @@ def history_findings(store: Store) -> list[Finding]:
 def kept_modules(cache: ModuleCache | None) -> Finding:
     """Return how many modules this host could import from the module cache."""
     if cache is None:
-        return Finding("module cache", True, "off: the host is shared, or this is Windows")
+        return Finding("module cache", True, "off: the Python process is shared, or this is Windows")
     if not cache.why_not:
         return Finding("module cache", True, f"{len(cache.entries)} modules in {cache.path}")
     if cache.why_not == NOT_WRITTEN:
-        return Finding("module cache", True, f"{NOT_WRITTEN}: a host writes it while idle, after its first message")
+        return Finding(
+            "module cache", True, f"{NOT_WRITTEN}: it is written while the plugin is idle, after the first message"
+        )
     advice = "Delete the file; only you may own its folder and write to it"
     return Finding("module cache", False, f"{cache.path}: {cache.why_not}", advice)
 
@@ -119,9 +121,9 @@ def own_environment_finding(hidden: HiddenVariables, own: Mapping[str, str]) -> 
     names = hidden_names(own, msgspec.structs.replace(hidden, keep=()))
     names = [name for name in names if not name.startswith("NVIM")]
     if not names:
-        return Finding("keys", True, "in memory only, not in the host's environment")
-    text = f"your other programs can read {', '.join(names)} in the host's environment"
-    return Finding("keys", False, text, 'Set host = "private": a private host starts without them')
+        return Finding("keys", True, "in memory only, not in the environment of the Python process")
+    text = f"your other programs can read {', '.join(names)} in the environment of the Python process"
+    return Finding("keys", False, text, 'Set host = "private": that process starts without them')
 
 
 def sandbox_findings(sandbox: Sandbox | None) -> list[Finding]:

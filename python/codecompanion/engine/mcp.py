@@ -111,7 +111,7 @@ class McpHost:
             return {"text": text, "images": len(given.images)}
         session = self._chats.get(request.chat)
         if session is None:
-            raise InputError("The host no longer has this chat open; open it again.")
+            raise InputError("The Python process no longer has this chat open; open it again.")
         path = f"mcp:{server.name}:{request.uri}"
         await session.attach(text_attachment("file", path, text, self._services.new_token()))
         return {"text": "", "images": len(given.images)}

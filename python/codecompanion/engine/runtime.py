@@ -206,13 +206,13 @@ class Runtime:
     def services(self) -> Services:
         """Return the services; raises `InputError` before `hello`."""
         if self._services is None:
-            raise InputError("The host is still starting.")
+            raise InputError("The Python process is still starting.")
         return self._services
 
     @property
     def _servers(self) -> McpWhenWanted:
         if self._mcp is None:
-            raise InputError("The host is still starting.")
+            raise InputError("The Python process is still starting.")
         return self._mcp
 
     # ---- the host
@@ -319,7 +319,7 @@ class Runtime:
     def _session(self, chat_id: str) -> Session:
         session = self._chats.get(chat_id)
         if session is None:
-            raise InputError("The host no longer has this chat open; open it again.")
+            raise InputError("The Python process no longer has this chat open; open it again.")
         return session
 
     async def _open(self, request: requests.OpenChat) -> None:

@@ -192,8 +192,8 @@ def refuse_foreign(connection: sqlite3.Connection, owner: Owner, chat_id: str) -
     held = foreign_lease(connection, owner, chat_id)
     if held is not None:
         raise LeaseHeld(
-            f"this chat is open in another Neovim (host process {held.pid} on {held.host}); "
-            "close it there to continue here, or just read it here"
+            f"this chat is open in another Neovim (process {held.pid} on {held.host}); "
+            "close it there to continue here, or only read it"
         )
 
 

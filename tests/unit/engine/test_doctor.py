@@ -20,7 +20,9 @@ def test_a_host_with_keys_in_its_environment_is_reported_by_name() -> None:
     own = {"PATH": "/bin", "NVIM": "/run/nvim.1.0", "MINE": "pencil-1", "GH_TOKEN": "pencil-2"}
     finding = own_environment_finding(hidden, own)
     assert not finding.ok
-    assert finding.text.startswith("your other programs can read GH_TOKEN, MINE in the host's environment")
+    assert finding.text.startswith(
+        "your other programs can read GH_TOKEN, MINE in the environment of the Python process"
+    )
     assert "pencil" not in finding.text + finding.advice
     assert 'host = "private"' in finding.advice
     assert own_environment_finding(hidden, {"PATH": "/bin", "NVIM": "/run/nvim.1.0"}).ok

@@ -101,10 +101,12 @@ function M.chat_opened(chat, event)
   local sent, back = outgoing.confirm(chat, event.stored or {})
   draft.save(chat) -- text typed while the host was starting
   if sent then
-    say.chat(chat, "Your message was stored before the host ended. /continue lets the model answer it.", severity.INFO)
+    local kept = "Your message was stored before the Python process ended. /continue lets the model answer it."
+    say.chat(chat, kept, severity.INFO)
   end
   if back then
-    say.chat(chat, "Not sent: the host had ended. Your message is back in the input.", severity.WARN)
+    local unsent = "Not sent: the Python process had ended. Your message is back in the input."
+    say.chat(chat, unsent, severity.WARN)
   end
   if event.read_only then
     say.chat(chat, session.READ_ONLY, severity.WARN)

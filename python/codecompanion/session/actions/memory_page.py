@@ -20,7 +20,7 @@ from codecompanion.store.files.memory_files import MemoryFiles
 from codecompanion.wire.requests import DeleteMemory, RestoreMemory, ShowMemory, Snapshot
 
 MAX_SHOWN = 500
-_NOTHING_KEPT = "Nothing is remembered: this host keeps no files."
+_NOTHING_KEPT = "Nothing is remembered: no files are kept."
 
 
 async def carry_out_memory(

@@ -47,9 +47,9 @@ _DRAWN = frozenset((
 ASKED_TO_GO_ON = "Asked the model to continue its reply."
 """Shown in place of the message that asks the model to continue its reply."""
 _ASKED = ("user", "updated", "gathered", "mentioned")
-CLOSED = "Neovim or its host was closed."
+CLOSED = "Neovim or its Python process was closed."
 """Shown at the end of an interrupted turn if a call was waiting for approval, as the call's line says."""
-INTERRUPTED = "Interrupted: Neovim or its host closed before the reply was complete."
+INTERRUPTED = "Interrupted: Neovim or its Python process closed before the reply was complete."
 
 
 class Before(msgspec.Struct, frozen=True):

@@ -26,8 +26,8 @@ ATTEMPTS: Final[tuple[str, ...]] = (
     "read a hidden file",
     "connect to a port of this machine",
     "connect to a socket of another program",
-    "read the host's environment",
-    "signal the host",
+    "read the environment of the Python process",
+    "signal the Python process",
 )
 _SCRIPT: Final = """
 import json, os, socket, sys

@@ -255,7 +255,7 @@ async def test_a_call_that_waited_for_approval_when_the_host_ends_is_not_answere
     await bench.resume()
     shown = [entry for piece in bench.of(Restored) for entry in piece.entries]
     assert [entry.summary for entry in shown if entry.kind == "tool"] == ["not answered", "interrupted"]
-    assert [entry.text for entry in shown if entry.kind == "note"] == ["Neovim or its host was closed."]
+    assert [entry.text for entry in shown if entry.kind == "note"] == ["Neovim or its Python process was closed."]
 
 
 async def test_a_call_that_ran_when_the_host_ends_is_interrupted(tmp_path):
