@@ -753,11 +753,13 @@ def test_yolo_shows_its_exceptions(chat: ChatDriver) -> None:
 
 
 def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
-    """They are shown in one float that stays in place, and no part of a command can be hidden in it."""
+    """In one float that stays in place; no part of a row can be hidden in it."""
+    until = "“flake8” with harmless options, until a file that defines it appears or changes"
     rows = [
         {"grant": "a", "tool": "insert_edit", "what": "", "configured": False},
         {"grant": "b", "tool": "run_command", "what": "make \u202etset", "configured": False},
         {"grant": "c", "tool": "run_command", "what": "git status …", "configured": True},
+        {"grant": "d", "tool": "run_command", "what": until, "configured": False},
     ]
     chat.answer("list_grants", rows)
     chat.answer("revoke_grant", "run_command asks again: make test")
@@ -766,8 +768,9 @@ def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
     assert "insert_edit  every call, except on files that run code" in screen
     assert "run_command  make <U+202E>tset" in screen
     assert "run_command  git status …  · from your configuration" in screen
+    assert re.search(r"until a file that defines it\s+│\W+appears or changes", screen), screen
     place = chat.nvim.lua("return vim.api.nvim_win_get_position(0)")
-    chat.answer("list_grants", [rows[0], rows[2]])
+    chat.answer("list_grants", [rows[0], *rows[2:]])
     chat.nvim.feed("jx")
     chat.nvim.wait_for(lambda: "<U+202E>" not in chat.nvim.screen(), "the line to go")
     assert chat.sent("revoke_grant")[-1]["grant"] == "b"
@@ -776,11 +779,9 @@ def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "is_offered"), [("make test", False), ("make test\nmake clean", True), ("make " + "x" * 120, True)]
+    ("what", "is_offered"), [("make test", False), ("make test\nmake clean", True), ("make " + "x" * 120, False)]
 )
-def test_the_list_offers_to_show_a_whole_command_only_if_shortened(
-    chat: ChatDriver, what: str, is_offered: bool
-) -> None:
+def test_the_list_offers_to_show_a_command_of_several_lines(chat: ChatDriver, what: str, is_offered: bool) -> None:
     chat.answer("list_grants", [{"grant": "a", "tool": "run_command", "what": what, "configured": False}])
     chat.nvim.command("CodeCompanion approvals")
     screen = chat.nvim.wait_screen("x revoke")

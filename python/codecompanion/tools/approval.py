@@ -50,7 +50,8 @@ class Grant(msgspec.Struct, frozen=True):
 class Approvals(msgspec.Struct, frozen=True):
     """The grants of one chat. `always`: question keys; `settings`: the user's configuration per tool.
 
-    `families`: granted families of commands; `guarded_files`: the user's patterns; `hosts`: the hosts that sandboxed
+    `families`: granted families of commands; `files`: names of the files that define granted commands, by digest
+    (none: granted by an earlier version); `guarded_files`: the user's patterns; `hosts`: the hosts that sandboxed
     commands may reach (`ANY_HOST` in it means all).
     """
 
@@ -58,6 +59,7 @@ class Approvals(msgspec.Struct, frozen=True):
     always: frozenset[str] = frozenset()
     yolo: bool = False
     families: frozenset[Family] = frozenset()
+    files: Mapping[str, tuple[str, ...]] = {}
     guarded_files: tuple[str, ...] = ()
     hosts: frozenset[str] = frozenset()
 
@@ -173,21 +175,44 @@ class Approvals(msgspec.Struct, frozen=True):
         if question.place == "network":
             hosts |= frozenset(question.hosts or (ANY_HOST,))
         if family and question.offer.families:
-            changed = {(one.name, one.folder) for one in question.offer.families}
+            offered = question.offer.families
+            changed = {(one.name, one.folder) for one in offered}
             kept = frozenset(one for one in self.families if (one.name, one.folder) not in changed)
-            return msgspec.structs.replace(self, families=kept | frozenset(question.offer.families), hosts=hosts)
-        return msgspec.structs.replace(self, always=self.always | {question.key}, hosts=hosts)
+            bound = {one.digest: question.offer.files for one in offered if one.digest}
+            files = {**self.files, **bound}
+            return msgspec.structs.replace(self, families=kept | frozenset(offered), files=files, hosts=hosts)
+        bound = {question.offer.digest: question.offer.files} if question.offer.digest else {}
+        files = {**self.files, **bound}
+        return msgspec.structs.replace(self, always=self.always | {question.key}, files=files, hosts=hosts)
 
     def grants(self) -> tuple[Grant, ...]:
         """Return the grants from "always" answers and configured prefixes."""
-        found = [_grant_of(key) for key in sorted(self.always)]
-        found += [Grant(_family_id(family), "run_command", _of_family(family)) for family in sorted(self.families)]
+        found = [self._grant_of(key) for key in sorted(self.always)]
+        found += [Grant(_family_id(family), "run_command", self._of_family(family)) for family in sorted(self.families)]
         for tool, setting in sorted(self.settings.items()):
             found += [Grant(f"configured:{one}", tool, f"{one} …", True) for one in setting.allowed_prefixes]
         for host in sorted(self.hosts):
             what = "any host" if host == ANY_HOST else host
             found.append(Grant(f"{NETWORK_GRANT}{host}", "run_command", f"network: {what}"))
         return tuple(found)
+
+    def _of_family(self, family: Family) -> str:
+        from codecompanion.tools.commands.offer import covered  # not needed at startup
+
+        files = self.files.get(family.digest, ())
+        return covered([family.name], files, is_bound=family.digest != "", folder=family.folder)
+
+    def _grant_of(self, key: str) -> Grant:
+        """Return the grant for the key of a question (`ApprovalQuestion.key`)."""
+        tool, _, rest = key.partition(":")
+        folder, between, command = rest.partition("\0")
+        command, _, digest = command.partition("\0")
+        what = rest if not between else f"{command} (in {folder})" if folder else command
+        if digest:
+            from codecompanion.tools.commands.offer import until_changed  # not needed at startup
+
+            what += until_changed(self.files.get(digest, ()))
+        return Grant(f"always:{key}", tool, what)
 
     def without(self, grant_id: str) -> Approvals:
         """Return the approvals with one grant revoked."""
@@ -205,19 +230,3 @@ class Approvals(msgspec.Struct, frozen=True):
 
 def _family_id(family: Family) -> str:
     return f"family:{family.folder}\0{family.name}"
-
-
-def _of_family(family: Family) -> str:
-    where = f" (in {family.folder})" if family.folder else ""
-    until = ", until the files that define it change" if family.digest else ", harmless options only"
-    return f"{family.name}{where}{until}"
-
-
-def _grant_of(key: str) -> Grant:
-    """Return the grant for the key of a question (`ApprovalQuestion.key`)."""
-    tool, _, rest = key.partition(":")
-    folder, between, command = rest.partition("\0")
-    command, _, digest = command.partition("\0")
-    what = rest if not between else f"{command} (in {folder})" if folder else command
-    what += ", until the files that define it change" if digest else ""
-    return Grant(f"always:{key}", tool, what)

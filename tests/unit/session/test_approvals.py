@@ -50,6 +50,28 @@ async def test_a_command_prefix_is_offered_accepted_and_covers_later_commands(tm
     assert [event.status for event in bench.of(ToolFinished)] == ["ok", "ok", "rejected"]
 
 
+async def test_the_list_words_a_grant_as_its_question_did(tmp_path):
+    """Also its condition, also after the chat was closed."""
+    (tmp_path / "Makefile").write_text("all:\n")
+    commands = ("pwd", "flake8 a.py", "make all")
+    made = [_call(number, "run_command", command=one) for number, one in enumerate(commands, 1)]
+    bench, session = await _start(tmp_path, *(calls(one) for one in made))
+    offered = []
+    for number in (1, 2, 3):
+        asked = await _asked(bench, number)
+        offered.append(asked.covers)
+        session.desk.answer(Approve(call_id=asked.call_id, decision="always", family=True))
+    await bench.idle(session)
+    rows = session.grants.carry_out(ListGrants())
+    assert offered[1] == "“flake8” with harmless options, until a file that defines it appears or changes"
+    assert offered[2] == "“make all” with harmless options, until Makefile changes"
+    assert sorted(row["what"] for row in rows) == sorted(offered)
+    await session.close()
+    again = await bench.resume()
+    assert again is not None
+    assert again.grants.carry_out(ListGrants()) == rows
+
+
 async def test_yolo_asks_about_files_that_something_runs_with_a_reason(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / ".git")
     (tmp_path / ".git").mkdir()
@@ -191,8 +213,10 @@ async def test_standing_approvals_are_listed_stored_and_revoked(tmp_path):
     await bench.idle(session)
     rows = session.grants.carry_out(ListGrants())
     assert [(row["tool"], row["what"]) for row in rows] == [
-        ("create_file", ""), ("run_command", "echo two (in sub)"), ("run_command", "pwd, harmless options only"),
-    ]  # fmt: skip
+        ("create_file", ""),
+        ("run_command", "echo two (in sub)"),
+        ("run_command", "“pwd” with harmless options, on workspace files"),
+    ]
     assert session.grants.carry_out(RevokeGrant(grant=rows[1]["grant"])) == "run_command asks again: echo two (in sub)"
     with pytest.raises(InputError, match="already"):
         session.grants.carry_out(RevokeGrant(grant=rows[1]["grant"]))

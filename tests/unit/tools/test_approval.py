@@ -126,7 +126,7 @@ def test_a_command_prefix_covers_lines_that_need_no_other_one() -> None:
     assert approvals.needs_question(tool, _offered("git status | head", _STATUS, _HEAD))
     assert approvals.needs_question(tool, _offered("git status > x"))
     assert not approvals.always
-    assert [grant.what for grant in approvals.grants()] == ["git status, harmless options only"]
+    assert [grant.what for grant in approvals.grants()] == ["“git status” with harmless options, on workspace files"]
     assert not approvals.without(approvals.grants()[0].id).families
 
 

@@ -11,6 +11,8 @@ local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 
+local HANGING = 4
+
 ---@param rows table[]
 ---@return string[]
 local function lines_of(rows)
@@ -26,13 +28,12 @@ local function lines_of(rows)
   end, rows)
 end
 
----Return the keys; `K` is included if a row is not fully visible.
+---Return the keys; `K` is included if a command has several lines, which its row joins.
 ---@param rows table[]
----@param width integer Width of the list
 ---@return string[]
-local function footer(rows, width)
-  local hides = vim.iter(ipairs(lines_of(rows))):any(function(index, line)
-    return rows[index].what:find("\n", 1, true) ~= nil or api.nvim_strwidth(line) > width
+local function footer(rows)
+  local hides = vim.iter(rows):any(function(row)
+    return row.what:find("\n", 1, true) ~= nil
   end)
   return hides and { "x revoke", "K show all", "q close" } or { "x revoke", "q close" }
 end
@@ -50,10 +51,10 @@ local function show(chat, rows)
   local bufnr, win = float.open({
     title = title,
     lines = lines_of(rows),
-    footer = function(width)
-      return footer(rows, width)
+    footer = function()
+      return footer(rows)
     end,
-    wrap = false,
+    hanging = HANGING,
   })
   vim.wo[win].cursorline = true
   local on = scratch.keys(bufnr, win, function(line)

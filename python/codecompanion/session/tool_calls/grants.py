@@ -32,6 +32,7 @@ class _Kept(msgspec.Struct, frozen=True):
     always: tuple[str, ...] = ()
     families: tuple[Family, ...] = ()
     hosts: tuple[str, ...] = ()
+    files: dict[str, tuple[str, ...]] = {}
 
 
 class Grants:
@@ -67,7 +68,9 @@ class Grants:
         """Store the grants so that they survive the host."""
         configured = frozenset((ANY_HOST,)) if self._services.settings.sandbox.network else frozenset[str]()
         hosts = tuple(sorted(approvals.hosts - configured))
-        kept = _Kept(self._root(), tuple(sorted(approvals.always)), tuple(sorted(approvals.families)), hosts)
+        bound = " ".join([*approvals.always, *(family.digest for family in approvals.families)])
+        files = {digest: names for digest, names in approvals.files.items() if digest in bound}
+        kept = _Kept(self._root(), tuple(sorted(approvals.always)), tuple(sorted(approvals.families)), hosts, files)
         text = msgspec.json.encode(kept).decode() if kept.always or kept.families or kept.hosts else ""
         self._services.store.save_grants(self._chat_id, text)
 
@@ -87,6 +90,7 @@ class Grants:
             approvals,
             always=frozenset(kept.always),
             families=frozenset(kept.families),
+            files=kept.files,
             hosts=approvals.hosts | frozenset(kept.hosts),
         )
         count = len(kept.always) + len(kept.families) + len(kept.hosts)

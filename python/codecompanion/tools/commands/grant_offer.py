@@ -16,7 +16,7 @@ from codecompanion.tools.commands.defining_files import Defined, defined_by
 from codecompanion.tools.commands.destructive_commands import loose_commands
 from codecompanion.tools.commands.git_folder import ReadConfig, is_harmless
 from codecompanion.tools.commands.grant_rules import Rule, allows, is_duration, rule_of, rules
-from codecompanion.tools.commands.offer import Family, Offer
+from codecompanion.tools.commands.offer import Family, Offer, covered
 from codecompanion.tools.files.code_files import comparable, why_it_runs_code
 
 _MAX_IN_TREE = 20_000
@@ -58,7 +58,7 @@ def _of_line(line: tuple[SimpleCommand, ...], folder: Path, workspace: Workspace
         if entered is None:
             return None
         folder, line = entered, line[1:]
-    families, said, files = dict[Family, None](), list[str](), dict[str, None]()
+    families, files = dict[Family, None](), dict[str, None]()
     for command in line:
         known = rule_of(_unwrapped(command.words))
         if known is None:
@@ -76,10 +76,9 @@ def _of_line(line: tuple[SimpleCommand, ...], folder: Path, workspace: Workspace
             where = os.path.relpath(folder, workspace.root)
             family = Family(name, "" if where == "." else where, defined.digest)
             files |= dict.fromkeys(defined.files)
-        if family not in families:
-            families[family] = None
-            said.append(f"“{name}”")
-    return Offer(tuple(families), _covers(said, tuple(files), _digest(families)), _digest(families), tuple(files))
+        families[family] = None
+    digest, names = _digest(families), [family.name for family in families]
+    return Offer(tuple(families), covered(names, tuple(files), is_bound=digest != ""), digest, tuple(files))
 
 
 def _unwrapped(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -109,22 +108,6 @@ def _defined(rule: Rule, folder: Path, workspace: Workspace) -> Defined | None:
 
 def _digest(families: Iterable[Family]) -> str:
     return " ".join(family.digest for family in families if family.digest)
-
-
-def _covers(said: list[str], files: tuple[str, ...], digest: str) -> str:
-    """Return the commands that the grant covers, as the text after "Always allow"."""
-    words = _listed(said, "and")
-    if digest and not files:
-        return f"{words} with harmless options, until a configuration file for it appears"
-    if not files:
-        return f"{words} with harmless options, on workspace files"
-    named = [*files[:3], f"{len(files) - 3} more"] if len(files) > 4 else list(files)
-    last = _listed(named, "or")
-    return f"{words} with harmless options, until {last} changes"
-
-
-def _listed(names: list[str], last: str) -> str:
-    return f" {last} ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else names[0]
 
 
 def _exact_only(command: str, folder: Path, workspace: Workspace) -> Offer:
