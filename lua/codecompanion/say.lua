@@ -19,7 +19,7 @@ local HIGHLIGHTS = {
 ---Return whether `vim.notify` is Neovim's own: it writes to the command line, where two messages in a row, or a long
 ---one, block the editor until a key is pressed.
 ---@return boolean
-local function is_builtin_notify()
+function M.is_builtin_notify()
   if type(vim.notify) ~= "function" then
     return false -- nvim-notify is a callable table
   end
@@ -89,7 +89,7 @@ function M.line(text, level)
     if is_repeated(line) then
       return
     end
-    if not is_builtin_notify() then
+    if not M.is_builtin_notify() then
       local width = math.max(vim.o.columns - NOTIFIED_MARGIN, 20)
       local lines = require("codecompanion.text.fit").wrap(line, width)
       vim.notify(table.concat(lines, "\n"), level or severity.INFO) -- no title: the line begins with it

@@ -9,9 +9,9 @@ from tests.journeys.terminal import WAIT_S, Terminal
 READY = r"\d %"
 """The fill level of the context, which is shown once the host has answered and the chat is ready."""
 BUSY = r"⋯ "
-"""The beginning of the line that shows the current activity."""
-ASKED = r"needs your approval|g2 accept"
-"""The first or last line of an approval block; the line that announces a pending approval appears slightly earlier."""
+"""The line that shows the current activity."""
+ASKED = r"g2 accept"
+"""The block of an approval, its first or its last line: the line that something waits comes a moment earlier."""
 
 
 def open_chat(terminal: Terminal, *, new: bool = False) -> str:

@@ -61,14 +61,17 @@ def installs(root: Path) -> int:
 
 
 def test_the_chat_shows_the_progress_of_the_installation(start: Start, gate: Path) -> None:
-    """The step and its duration are shown at the cursor and disappear when done."""
+    """The step and its duration, once, in the bar; at the cursor the consequence. Both disappear when done."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
     nvim.wait_screen(r"Installing: downloading 37 · \d+ s")
     nvim.wait_screen(r"downloading 37 · ([2-9]|\d\d+) s")
-    assert "to stop" not in nvim.screen(), "there is nothing of the chat's to stop"
+    screen = nvim.screen()
+    assert screen.count("Installing") == screen.count("downloading") == 1
+    assert "⋯ Messages you send now are queued until the Python packages are installed." in screen
+    assert "to stop" not in screen, "there is nothing of the chat's to stop"
     assert "Installing" in nvim.lua("return require('codecompanion').statusline()")
-    assert nvim.messages() == "", "the chat says it, so the command line does not"
+    assert nvim.messages() == "", "the bar shows it, so the command line does not"
     gate.touch()
     nvim.wait_screen(r"~\d+ %")
     assert "Installing" not in nvim.screen()
@@ -79,7 +82,7 @@ def test_a_message_sent_during_the_installation_waits_and_is_sent_once(start: St
     """Text typed after the message stays too."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
-    nvim.wait_screen("Installing Python packages")
+    nvim.wait_screen("Installing: ")
     send(nvim, "hello there")
     nvim.wait_screen(r"sent when ready")
     assert "sending" not in nvim.screen()
@@ -96,7 +99,7 @@ def test_a_failed_installation_is_one_sentence_and_the_message_returns(start: St
     gate = tmp_path / "gate"
     nvim = start(gate=gate, fails=NO_NETWORK)
     nvim.command("CodeCompanionChat")
-    nvim.wait_screen("Installing Python packages")
+    nvim.wait_screen("Installing: ")
     send(nvim, "hello there")
     nvim.wait_screen("sent when ready")
     gate.touch()
@@ -167,6 +170,16 @@ def test_without_a_chat_the_command_line_shows_the_progress(start: Start, gate: 
     assert not nvim.blocked()
 
 
+@pytest.mark.parametrize("command", ["CodeCompanion install", "CodeCompanionChat Resume"])
+def test_a_chat_that_shows_the_progress_clears_it_from_the_command_line(start: Start, gate: Path, command: str) -> None:
+    nvim = start(gate=gate)
+    nvim.command(command)
+    nvim.wait_screen("codecompanion: Installing Python packages: downloading 37")
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen("Installing: downloading 37")
+    nvim.wait_for(lambda: nvim.screen().count("downloading 37") == 1, "one place")
+
+
 def test_a_list_waiting_for_the_packages_does_not_hide_the_progress(start: Start, gate: Path) -> None:
     """The list's own loading line used to appear 0.3 s later and hide the last step until the end."""
     nvim = start(gate=gate)
@@ -187,7 +200,7 @@ def test_two_neovims_create_one_environment(start: Start, gate: Path, tmp_path: 
         nvim.wait_screen("downloading 37")
         send(nvim, "hello there")
         nvim.wait_screen("sent when ready")
-    second.wait_screen(r"Another Neovim is installing Python packages: downloading 37 · \d+ s")
+    second.wait_screen(r"Another Neovim is installing: downloading 37 · \d+ s")
     gate.touch()
     for nvim in (first, second):
         nvim.wait_for(lambda nvim=nvim: answers(nvim) == 1, "the answer")  # type: ignore[misc]
@@ -204,7 +217,7 @@ def test_a_neovim_killed_during_the_installation_leaves_it_to_the_other(
         nvim.wait_screen("downloading 37")
     send(second, "hello there")
     first.kill9()
-    second.wait_screen(r"⋯ Installing Python packages")
+    second.wait_screen(r" Installing: \w+")
     gate.touch()
     second.wait_for(lambda: answers(second) == 1, "the answer")
     assert installs(tmp_path) == 2
@@ -336,7 +349,16 @@ def test_narrow_windows_show_the_important_half(start: Start, gate: Path) -> Non
     nvim = start(gate=gate, size=(40, 24), init="vim.o.laststatus = 0\n")
     nvim.command("CodeCompanionChat")
     nvim.wait_screen(r"downloading 37 · \d+ s")
-    assert "Messages you send now are queued." in nvim.screen()
+    nvim.wait_screen(r"⋯ Messages you send now are queued until\s+the Python packages are installed\.")
     send(nvim, "hello there")
-    nvim.wait_screen(r"⋯ Installing: downloading 37 · \d+ s")
-    assert "Messages you send now" not in nvim.screen()
+    nvim.wait_for(lambda: "Messages you send now" not in nvim.screen(), "the end of the sentence")
+    nvim.wait_screen(r" Installing: downloading 37 · \d+ s")
+
+
+def test_a_chat_without_a_bar_shows_the_progress_in_its_buffer(start: Start, gate: Path) -> None:
+    nvim = start(gate=gate, init="vim.o.winbar = 'mine'\nvim.o.laststatus = 0\n")
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen(r"⋯ Installing Python packages\s+downloading 37 · \d+ s\s+Messages you send now are queued\.")
+    send(nvim, "hello there")
+    nvim.wait_screen(r"⋯ Installing Python packages: downloading 37 · \d+ s")
+    assert nvim.screen().count("downloading") == 1

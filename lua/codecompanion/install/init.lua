@@ -50,6 +50,8 @@ function M.watch(watcher)
   end
 end
 
+local is_on_line = false -- the command line shows the progress
+
 ---@param text string
 ---@param elsewhere boolean
 local function tell(text, elsewhere)
@@ -87,6 +89,7 @@ end
 ---@param problem string?
 local function finished(problem)
   local callers = waiting
+  is_on_line = false
   M.progress, waiting, needed = nil, {}, {}
   for watcher in pairs(watchers) do
     watcher()
@@ -171,11 +174,29 @@ function M.run(report, done)
   end
 end
 
----Show progress on the command line without a prompt and without filling `:messages`.
+---Return whether a visible chat shows the progress; set when the chat is loaded.
+---@type fun(): boolean
+M.is_on_screen = function()
+  return false
+end
+
+---Remove the progress from the command line, because it is shown elsewhere.
+function M.clear_line()
+  if is_on_line then
+    is_on_line = false
+    require("codecompanion.say").nothing()
+  end
+end
+
+---Show progress on the command line without a prompt and without filling `:messages`, unless a chat shows it.
 ---@param message string
 local function show(message)
-  local text = "codecompanion: " .. message
-  require("codecompanion.say").hint(text)
+  if M.is_on_screen() then
+    return M.clear_line()
+  end
+  is_on_line = true
+  local say = require("codecompanion.say")
+  say.hint((say.fitting({ message }, math.max(vim.v.echospace - 1, 1))))
 end
 
 ---@return string path Shortened for display

@@ -6,6 +6,7 @@ local buffer = require("codecompanion.chat.buffer.chat_text")
 local fit = require("codecompanion.text.fit")
 local installing = require("codecompanion.chat.state.install_status")
 local keys = require("codecompanion.chat.state.configured_keys")
+local marks = require("codecompanion.chat.buffer.row_marks")
 local options = require("codecompanion.chat.state.chat_options")
 local questions = require("codecompanion.chat.state.questions")
 local shown = require("codecompanion.chat.buffer.shown")
@@ -31,6 +32,40 @@ local function stop_hint(chat)
   return key and (" · %s to %s"):format(key, compacting and "cancel" or "stop") or ""
 end
 
+---Return whether every window of this tab page that shows the chat shows the whole block of a question.
+---@param chat CodeCompanion.Chat
+---@param approval CodeCompanion.Approval
+---@return boolean
+local function is_block_visible(chat, approval)
+  local first, last = marks.item_rows(chat, approval.item or {})
+  local wins = shown.visible(chat)
+  return first ~= nil
+    and #wins > 0
+    and vim.iter(wins):all(function(win)
+      return first + 1 >= vim.fn.line("w0", win) and last <= vim.fn.line("w$", win)
+    end)
+end
+
+---Return the current activity for the line at the input, without repeating what a bar or a block on the screen shows.
+---@param chat CodeCompanion.Chat
+---@param room integer
+---@return string text "" for none
+---@return string hint
+local function activity_line(chat, room)
+  local waiting, hint = questions.waiting(chat), stop_hint(chat)
+  local is_asked_above = waiting[1] ~= nil and waiting[1].event.kind == "call" -- the block of the call describes it
+  if shown.shows_meter(chat) and is_asked_above then
+    local is_found = #waiting == 1 and is_block_visible(chat, waiting[1])
+    local key = not is_found and keys.keys("next_approval", "n")[1]
+    return key and key .. " goes to the approval" or "", ""
+  elseif shown.shows_meter(chat) and installing.waits(chat) then
+    return "", ""
+  end
+  local text = status.activity(chat, is_asked_above)
+  local is_long = api.nvim_strwidth("⋯ " .. text .. hint) > room
+  return is_long and status.activity(chat, true) or text, hint
+end
+
 ---Draw both lines; the activity uses the blank line above the input header, so nothing moves.
 ---@param chat CodeCompanion.Chat
 function M.draw(chat)
@@ -38,16 +73,9 @@ function M.draw(chat)
     return
   end
   local header = anchors.position(chat, "header")
-  local waiting = questions.waiting(chat)[1]
-  local is_asked_above = waiting ~= nil and waiting.event.kind == "call" -- the block of the call describes it
-  local text, room = status.activity(chat, is_asked_above), fit.narrowest(chat)
+  local room = fit.narrowest(chat)
+  local text, hint = activity_line(chat, room)
   if text ~= "" and header > 0 then
-    local hint = stop_hint(chat)
-    if is_asked_above and hint ~= "" and shown.shows_meter(chat) then
-      text, hint = keys.keys("next_approval", "n")[1] .. " goes to the approval", "" -- the bar shows that it waits
-    elseif api.nvim_strwidth("⋯ " .. text .. hint) > room then
-      text = status.activity(chat, true)
-    end
     -- the stop hint is always visible
     text = fit.cut_words("⋯ " .. text, math.max(room - api.nvim_strwidth(hint), 10))
     api.nvim_buf_set_extmark(chat.bufnr, status.ns, header - 1, 0, {

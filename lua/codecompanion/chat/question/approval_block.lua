@@ -20,8 +20,7 @@ local DEFAULT_WIDTH = 80
 local UNSAVED = ", which has unsaved changes"
 ---Minimum number of cells needed to identify a command; with less space, only the body of the block shows the command.
 local MIN_COMMAND = 8
-local NEEDS_APPROVAL = "needs your approval"
----Descriptions of where a command would run, by `place` of the event.
+---Text about where a command would run, by `place` of the event.
 local PLACES = {
   inside = "in the sandbox",
   network = "in the sandbox, with network",
@@ -186,8 +185,8 @@ local function title_of_change(event, size, width)
   return BAR .. title
 end
 
----Return `run_command · in the sandbox · needs your approval` in one line of the window: text that the body repeats may
----be omitted, the place of a command never.
+---Return `run_command · in the sandbox` in one line of the window: text that the body repeats may be omitted, the place
+---of a command never.
 ---@param event table
 ---@param width integer
 ---@return string
@@ -197,7 +196,7 @@ local function title_of_call(event, width)
     place = "again" .. (place ~= "" and ", " .. place or "")
   end
   place = place ~= "" and " · " .. place or ""
-  local notice = kinds[event.kind] and kinds[event.kind].notice or (place .. " · " .. NEEDS_APPROVAL)
+  local notice = kinds[event.kind] and kinds[event.kind].notice or place
   local what = event.title ~= event.name and visible.line(event.title).text or ""
   local first = visible.line((event.body:match("^[^\n]*"))).text
   local title = BAR .. (event.name ~= "" and event.name or "approval")

@@ -1,5 +1,5 @@
 ---Notifies the user once of events in a chat that is not visible, or while another program has the focus: a tool call
----that waits, or the end of a turn. Visible chats need no notification.
+---that waits, or the end of a turn. A visible chat needs no notification, least of all on the command line below it.
 
 local api = vim.api
 local kinds = require("codecompanion.chat.state.question_kinds")
@@ -30,10 +30,12 @@ local function unseen(chat)
   return not focused or #shown.visible(chat) == 0
 end
 
+---@param chat CodeCompanion.Chat
 ---@param text string
 ---@param level? integer
-local function tell(text, level)
-  if options.display().notify_unseen then
+local function tell(chat, text, level)
+  local is_on_same_screen = #shown.visible(chat) > 0 and say.is_builtin_notify()
+  if options.display().notify_unseen and not is_on_same_screen then
     say.line(text, level)
   end
 end
@@ -45,14 +47,15 @@ function M.approval(chat, event)
   local kind = kinds[event.kind]
   local hidden = unseen(chat)
   if hidden and kind then
-    tell(("%s %s · :CodeCompanion approval"):format(questions.name_of(chat), kind.told), severity.WARN)
+    tell(chat, ("%s %s · :CodeCompanion approval"):format(questions.name_of(chat), kind.told), severity.WARN)
   elseif hidden then
     local what = event.title ~= "" and event.title or event.name
     what = require("codecompanion.text.visible_characters").line(what).text
     if event.filetype == "sh" then
       what = ("%s: %s"):format(event.name, vim.fn.strcharpart(what, 0, 60))
     end
-    tell(("Approval needed in %s: %s · :CodeCompanion approval"):format(questions.name_of(chat), what), severity.WARN)
+    local text = ("Approval needed in %s: %s · :CodeCompanion approval"):format(questions.name_of(chat), what)
+    tell(chat, text, severity.WARN)
   end
   local autocmds = require("codecompanion.chat.state.autocmds")
   autocmds.fire(chat, "ApprovalWaiting", vim.tbl_extend("force", event, { unseen = hidden }))
@@ -68,9 +71,9 @@ function M.finished(chat, event)
   end
   local hidden = unseen(chat)
   if hidden and event.error ~= "" then
-    tell(("The reply in %s failed: %s"):format(questions.name_of(chat), event.error), severity.WARN)
+    tell(chat, ("The reply in %s failed: %s"):format(questions.name_of(chat), event.error), severity.WARN)
   elseif hidden then
-    tell(("The reply in %s is complete"):format(questions.name_of(chat)))
+    tell(chat, ("The reply in %s is complete"):format(questions.name_of(chat)))
   end
   autocmds.fire(chat, "ChatDone", vim.tbl_extend("force", event, { unseen = hidden }))
 end

@@ -26,13 +26,13 @@ function M.waits(chat)
   return #M.waiting(chat) > 0 or next(chat.put_away) ~= nil
 end
 
----Return text for status lines about chats that wait for an answer, except the one shown there.
+---Return text for status lines about chats that wait for an answer, except the visible ones and the one shown there.
 ---@param bufnr? integer Defaults to the current buffer
 ---@return string? text
 function M.elsewhere(bufnr)
   bufnr = bufnr or vim.api.nvim_get_current_buf()
   local waiting = vim.tbl_filter(function(chat)
-    return M.waits(chat) and chat.bufnr ~= bufnr
+    return M.waits(chat) and chat.bufnr ~= bufnr and vim.fn.bufwinid(chat.bufnr) == -1
   end, registry.list())
   if #waiting > 1 then
     return ("%d chats are waiting for your approval"):format(#waiting)

@@ -1,11 +1,13 @@
----Shows in a chat that its host waits for the installation of the Python environment: the step, its progress and its
----duration. Messages sent meanwhile wait in the host's queue.
+---Shows in a chat that it waits for the installation of the Python environment. The bar shows the step and its
+---duration, or the buffer if there is no bar. Messages sent meanwhile wait in the host's queue.
 
 local api = vim.api
 
 local activity = require("codecompanion.chat.draw.activity")
 local anchors = require("codecompanion.chat.buffer.anchors")
+local fit = require("codecompanion.text.fit")
 local registry = require("codecompanion.chat.state.open_chats")
+local shown = require("codecompanion.chat.buffer.shown")
 local state = require("codecompanion.chat.state.install_status")
 local status = require("codecompanion.chat.state.chat_status")
 local unsent = require("codecompanion.chat.wire.unsent_text")
@@ -13,7 +15,7 @@ local unsent = require("codecompanion.chat.wire.unsent_text")
 local M = {}
 
 local TICK_MS = 1000
-local HINT = "Messages you send now are queued."
+local QUEUED = "Messages you send now are queued"
 local ns = api.nvim_create_namespace("codecompanion.chat.installing")
 
 ---@type uv.uv_timer_t?
@@ -27,8 +29,12 @@ local function draw_below(chat)
     return
   end
   local what, how_far = state.text():match("^(.-): (.*)$")
+  local texts = { "⋯ " .. what, "  " .. how_far, ("  %s."):format(QUEUED) }
+  if shown.shows_meter(chat) then
+    texts = fit.wrap(("⋯ %s until the Python packages are installed."):format(QUEUED), fit.narrowest(chat))
+  end
   local lines = { { { "", "CodeCompanionHint" } } }
-  for _, text in ipairs({ "⋯ " .. what, "  " .. how_far, "  " .. HINT }) do
+  for _, text in ipairs(texts) do
     table.insert(lines, { { text, "CodeCompanionActivity" } })
   end
   api.nvim_buf_set_extmark(chat.bufnr, ns, api.nvim_buf_line_count(chat.bufnr) - 1, 0, { virt_lines = lines })
@@ -42,6 +48,14 @@ local function stop()
   end
 end
 
+---Return whether a chat on the screen shows the progress.
+---@return boolean
+local function is_visible()
+  return vim.iter(registry.list()):any(function(chat)
+    return chat.attached == "opening" and #shown.visible(chat) > 0
+  end)
+end
+
 local function draw()
   for _, chat in ipairs(registry.list()) do
     if chat.attached == "opening" and api.nvim_buf_is_loaded(chat.bufnr) then
@@ -49,6 +63,9 @@ local function draw()
       activity.draw(chat)
       draw_below(chat)
     end
+  end
+  if is_visible() then
+    require("codecompanion.install").clear_line()
   end
 end
 
@@ -66,7 +83,9 @@ end
 ---Follow the installer's progress.
 function M.setup()
   vim.schedule(function() -- not before the first redraw; the host, which may install, starts after this
-    require("codecompanion.install").watch(changed)
+    local install = require("codecompanion.install")
+    install.is_on_screen = is_visible
+    install.watch(changed)
     if state.progress() then
       changed()
     end
