@@ -94,6 +94,8 @@ def test_the_manual_opens_at_an_option_a_tag_or_words(nvim_factory: Callable[...
         "interactions.chat.opts.policy": "*codecompanion.interactions.chat.opts.policy*",
         "codecompanion-undo": "*codecompanion-undo*",
         "CodeCompanionCmd": "*:CodeCompanionCmd*",
+        "always": "*codecompanion-always*",
+        "g1": "*codecompanion-g1*",
         "token counts can be written": "Token counts can be written",
     }.items():
         chat.nvim.command(f"CodeCompanion help {topic}")

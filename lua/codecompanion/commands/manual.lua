@@ -15,8 +15,7 @@ local M = {}
 local function topics(lines)
   local found, section = {}, nil
   for number, line in ipairs(lines) do
-    local tag = line:match("%*(%S+)%*%s*>?%a*$")
-    if tag then
+    for tag in (line:match("%*%S+%*%s*>?%a*$") and line or ""):gmatch("%*(%S+)%*") do
       local path = tag:match("^codecompanion%.(.+)$")
       if path and not line:find("^%s") then
         section = path
