@@ -122,6 +122,13 @@ def other_examples() -> list[str]:
     ]
 
 
+def test_the_readme_is_short() -> None:
+    """At most 700 words, without code, pictures and the targets of links."""
+    text = re.sub(r"(?ms)^```.*?^```|!\[[^]]*\]\([^)]*\)", "", PAGES[0].read_text(encoding="utf-8"))
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    assert len(re.findall(r"[^\s|#*`-][^\s|]*", text)) <= 700
+
+
 def test_the_configurations_of_the_pages_and_the_specs_have_no_mistakes(tmp_path: Path) -> None:
     blocks = page_blocks("lua")
     setups = [block for block in blocks if _is_setup(block)]
