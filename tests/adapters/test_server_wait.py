@@ -78,6 +78,22 @@ async def test_a_server_that_starts_late_is_also_awaited_if_it_names_the_model(m
     assert [retry.waiting for retry in outcome.retries] == [f"no server at 127.0.0.1:{port} yet"] * 3
 
 
+async def test_the_model_of_a_server_that_starts_late_is_awaited(make_adapter: MakeAdapter) -> None:
+    server, port = ChatServer(models=("llama3",)), free_port()
+    looks = list[RetryScheduled]()
+
+    async def sleep(_: float) -> None:
+        if len(looks) == 3:
+            await server.start(port)
+
+    adapter = make_adapter(f"http://127.0.0.1:{port}/v1", sleep=sleep, model="", models_path="/models", **LOCAL)
+    try:
+        assert await adapter.find_model(looks.append) == "llama3"
+    finally:
+        await server.close()
+    assert [look.waiting for look in looks] == [f"no server at 127.0.0.1:{port} yet"] * 3
+
+
 @pytest.mark.parametrize("is_shown", [True, False])
 async def test_a_count_waits_for_a_server_that_starts_late_where_that_is_shown(is_shown: bool) -> None:
     """A count in the background does not wait, because the user would not see the reason."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from harness import Nvim
 from real_chat import KEY, start_chat
@@ -27,6 +30,33 @@ def test_the_winbar_names_the_model_that_answers(nvim_factory: Callable[..., Nvi
         chat.nvim.wait_screen(" · test-model · ~")
         chat.say("and again")
         chat.nvim.wait_screen(" · test-model → gpt-4o-2024-08-06 · ~")
+
+
+@pytest.mark.parametrize("extends", ["openai_compatible", "llama_cpp"])
+def test_the_first_answer_of_an_entry_without_a_model_names_it(
+    nvim_factory: Callable[..., Nvim], tmp_path: Path, extends: str
+) -> None:
+    """In the header, the winbar and the requests of `/cost`."""
+    gate, name = asyncio.Event(), "qwen3-8b.gguf"
+    usage = {"prompt_tokens": 2400, "completion_tokens": 9, "total_tokens": 2409}
+    with ChatServerThread([reply("one", gate=gate, model=name, usage=usage)], key=KEY, models=(name,)) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, extends=extends, model="", size=(120, 40))
+        chat.send("hello")
+        chat.nvim.wait_screen(f"CodeCompanion .Loop · {name}")
+        server.release(gate)
+        chat.nvim.wait_screen(f" hello · {name} · 1 %")
+        chat.wait_state("idle")
+        chat.send("/cost")
+        chat.nvim.wait_screen("Cost of this chat")
+        assert name in chat.text()
+
+
+def test_a_new_chat_names_the_model_that_the_server_reports(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
+    """Before the first message."""
+    with ChatServerThread(key=KEY, pages={"/props": LLAMA_CPP}) as server:
+        start_chat(nvim_factory, tmp_path, server, extends="llama_cpp", model="", size=(120, 30)).nvim.wait_screen(
+            " SmolLM2-135M.gguf · ~"
+        )
 
 
 def test_a_model_whose_template_has_no_tools(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:

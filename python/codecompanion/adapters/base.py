@@ -203,6 +203,14 @@ class Adapter(Protocol):
         """Query a local server about its model if the last report may be out of date; wait only briefly."""
         return
 
+    async def find_model(self, on_wait: OnWait) -> str:
+        """Return the model of requests that name none; wait for a local server that is starting or loading.
+
+        Raises:
+            AdapterError: no model is configured, and the endpoint lists none.
+        """
+        return self.default_model
+
     def forget_tool_refusal(self, model: str) -> None:
         """Send tools to the model again although a local server refused them: the server may have been restarted."""
         return

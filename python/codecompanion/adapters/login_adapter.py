@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from codecompanion.adapters.base import Adapter, AdapterSettings, ChatRequest, RetryScheduled, StreamEvent
+from codecompanion.adapters.base import Adapter, AdapterSettings, ChatRequest, OnWait, RetryScheduled, StreamEvent
 from codecompanion.adapters.http.adapter import HttpAdapter
 from codecompanion.adapters.transport.client import import_transport
 from codecompanion.errors import AdapterError
@@ -160,6 +160,15 @@ class LoginAdapter(Adapter):
         """Return the models that the account may use."""
         await self._renew()
         return await self._listed()
+
+    async def find_model(self, on_wait: OnWait) -> str:
+        """Return the model of requests that name none: the one the account starts with.
+
+        Raises:
+            AdapterError: there is no login, or the account may not use a model.
+        """
+        await self._ready()
+        return self._wanted(ChatRequest(messages=(), model="")).model
 
     async def require_key(self) -> None:
         """Get a token from the existing login."""

@@ -346,6 +346,7 @@ class Runtime:
             try:
                 await session.control.adapter().warm_up()
                 session.refresh_limits()
+                await session.use_reported_model()
                 # Import the prices in a thread while the model works on its first reply, whose end needs them.
                 await asyncio.to_thread(self.services.price, session.adapter_name, session.model, (Usage(),))
                 address = self.services.adapters.settings(session.adapter_name).base_url

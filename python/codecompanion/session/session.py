@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from codecompanion.errors import InputError
 from codecompanion.model.change_report import ChangeReport
-from codecompanion.model.history import ModelSet
 from codecompanion.model.messages import GO_ON_TAG, STARTING_TAGS, SUMMARY_TAG, Message, is_typed_by_user
 from codecompanion.model.view import is_of_answer
 from codecompanion.session.actions.fetches import Fetches
@@ -23,7 +22,7 @@ from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
 from codecompanion.session.turn.turn import Turn
-from codecompanion.wire.events import Event, ModelChanged, Queued, Severity, TurnFinished
+from codecompanion.wire.events import Event, Queued, Severity, TurnFinished
 from codecompanion.wire.requests import Snapshot, Submit
 
 if TYPE_CHECKING:
@@ -120,29 +119,15 @@ class Session(Chat):
         Raises:
             ConfigError: the adapter does not exist, or it cannot be used; nothing is changed.
         """
-        self.services.adapters.check(adapter_name)
-        self.control.use_model(adapter_name, model)
-        self.control.watch.reset()
-        await self.log.write(ModelSet(adapter=self.adapter_name, model=self.model))
-        if self.task is None:
-            # During a turn, its next preparation does this.
-            await self.control.native.drop_foreign_blocks()
-            await self._resume_meter()
-        self.emit(
-            ModelChanged(
-                chat=self.chat_id,
-                adapter=self.adapter_name,
-                model=self.model,
-                window=self.control.limits.context_window,
-            )
-        )
-        self.show_meter()
+        from codecompanion.session.chat.use_model import use_model  # not needed at startup
 
-    async def _resume_meter(self) -> None:
-        """Restore the meter from this model's earlier reports in this chat, if any."""
-        model, events = (self.adapter_name, self.model), await self.log.events()
-        if self.task is None and model == (self.adapter_name, self.model):
-            self.meter.resume(events, *model)
+        await use_model(self, adapter_name, model)
+
+    async def use_reported_model(self) -> None:
+        """Use the model that the server has reported, in a new chat whose adapter entry names none."""
+        runs = self.control.window.model_that_runs
+        if runs and not self.model and not self.log.view.cycle:
+            await self.use_model(self.adapter_name, runs)
 
     def refresh_limits(self) -> None:
         """Apply the limits that the endpoint has reported for its models since the chat was opened."""

@@ -126,6 +126,9 @@ class ScriptedAdapter:
     async def know_server(self, model: str) -> None:
         """Report nothing new."""
 
+    async def find_model(self, on_wait: OnWait) -> str:
+        return self.default_model
+
     def forget_tool_refusal(self, model: str) -> None:
         self.told = msgspec.structs.replace(self.told, tools=None, refuses_tools="")
 

@@ -7,12 +7,13 @@ import asyncio
 import pytest
 from msgspec import UNSET
 
-from codecompanion.adapters.base import AdapterSettings, Finished, TextDelta
-from codecompanion.errors import ConfigError, ContextOverflow, Overloaded
-from codecompanion.model.history import UsageReported
+from codecompanion.adapters.base import AdapterSettings, Finished, RetryScheduled, TextDelta
+from codecompanion.errors import ConfigError, ContextOverflow, ModelNotFound, Overloaded
+from codecompanion.model.history import ModelSet, RequestSent, UsageReported
 from codecompanion.model.messages import GO_ON_TAG, Usage
 from codecompanion.session.actions.choose_policy import choose_policy
-from codecompanion.wire.events import Meter, Mistakes, TurnFinished
+from codecompanion.session.state import State
+from codecompanion.wire.events import Meter, Mistakes, ModelChanged, ReplyStarted, Retrying, TurnFinished
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
 BIG = Usage(input_tokens=50_000, output_tokens=100)
@@ -153,3 +154,61 @@ async def test_a_reply_paused_by_the_previous_provider_is_continued_with_a_promp
     await bench.idle(session)
     last = other.requests[0].messages[-1]
     assert (last.role, last.tag) == ("user", GO_ON_TAG)
+
+
+class Unnamed(ScriptedAdapter):
+    """An adapter whose entry names no model; its endpoint lists `listed` after a check of a server that starts."""
+
+    listed: str | Exception = "qwen3"
+
+    def __init__(self, name, replies):
+        super().__init__(name, replies)
+        self.default_model = ""
+
+    async def find_model(self, on_wait):
+        on_wait(RetryScheduled("no connection", 1, 1_000, waiting="no server yet"))
+        if isinstance(self.listed, Exception):
+            raise self.listed
+        return self.listed
+
+
+async def test_the_first_request_of_an_entry_without_a_model_is_logged_with_the_model_that_is_listed(tmp_path):
+    adapter = Unnamed("s", [says("Hello", Usage(input_tokens=300, output_tokens=2))])
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await ask(bench, session, "one")
+    assert adapter.requests[0].model == "qwen3"
+    assert [event.waiting for event in bench.of(Retrying)] == ["no server yet"]
+    assert [event.model for event in bench.of(ReplyStarted)] == [event.model for event in bench.of(ModelChanged)]
+    logged = [event.payload for event in bench.store.load_events("chat-1")]
+    named = [payload.model for payload in logged if isinstance(payload, RequestSent | UsageReported | ModelSet)]
+    assert named == ["qwen3"] * 3
+
+
+async def test_an_endpoint_that_lists_no_model_ends_the_turn(tmp_path):
+    adapter = Unnamed("s", [])
+    adapter.listed = ModelNotFound("s: the endpoint lists no model.")
+    bench = Bench(tmp_path, adapter)
+    session = await bench.open()
+    await ask(bench, session, "one")
+    assert (bench.of(TurnFinished)[-1].reason, adapter.requests) == ("failed", [])
+    assert [event.model for event in bench.of(ReplyStarted)] == [""]
+
+
+async def test_a_model_chosen_while_the_endpoint_lists_none_yet_answers(tmp_path):
+    adapter, other = Unnamed("s", []), ScriptedAdapter("other", [says("hi")])
+    bench = bench_of(tmp_path, adapter, other)
+    session = await bench.open()
+    gate = asyncio.Event()
+
+    async def find_model(on_wait):
+        await gate.wait()
+        return "qwen3"
+
+    adapter.find_model = find_model
+    session.submit(submit("one", 1))
+    await bench.until(lambda: session.state is State.STREAMING)
+    await session.use_model("other", "")
+    gate.set()
+    await bench.idle(session)
+    assert (session.adapter_name, [m.text for m in other.requests[0].messages[1:]]) == ("other", ["one"])

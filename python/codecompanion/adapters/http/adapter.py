@@ -140,6 +140,14 @@ class HttpAdapter:
         """Query a local server about its model if the last report may be out of date; wait only briefly."""
         await self._models.know_server(model)
 
+    async def find_model(self, on_wait: OnWait) -> str:
+        """Return the model of requests that name none; wait for a local server that is starting or loading.
+
+        Raises:
+            AdapterError: no model is configured, and the endpoint lists none.
+        """
+        return await self._replies.find_model(on_wait)
+
     def runs_model_itself(self, model: str) -> bool | None:
         """Return whether the endpoint runs the model itself rather than forwarding requests, or None if unknown."""
         return self._wire.runs_model_itself(model)

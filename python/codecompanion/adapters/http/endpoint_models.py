@@ -167,7 +167,8 @@ class EndpointModels:
     async def _read_listing(self) -> None:
         try:
             async with asyncio.timeout(LISTING_LIMIT_S):
-                await self.names()
+                names = await self.names()
             self._is_listed = True
+            self.default = self.default or (names[0] if names else "")
         except (errors.AdapterError, TimeoutError) as error:
             _log.info("the models could not be listed: %s", error)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from codecompanion import errors
-from codecompanion.adapters.base import ChatRequest, Finished, RetryScheduled, StreamEvent
+from codecompanion.adapters.base import ChatRequest, Finished, OnWait, RetryScheduled, StreamEvent
 from codecompanion.adapters.errors.error_map import Endpoint, error_of_reply
 from codecompanion.adapters.http.connection import MAX_LESSONS, Connection
 from codecompanion.adapters.http.endpoint_models import EndpointModels
@@ -40,19 +40,15 @@ class ReplyRequests:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[StreamEvent, None]:
         """Send the request and yield its events; the last one is `Finished`. Raises `AdapterError`."""
-        limit = self._connection.settings.timeout_s
-        deadline = self._clock() + limit if limit else math.inf
+        deadline = self._deadline()
         attempt, lessons = 1, 0
         server: ServerWait | None = None
-        while not request.model:
-            try:
-                request = msgspec.structs.replace(request, model=await self._models.first())
-                break
-            except errors.AdapterError as caught:
-                error = caught
-            server = server or self._server_wait()
-            yield self._wait_for(server, error, attempt, deadline)
-            await self._connection.sleep(server.look_every_s)
+        if not request.model:
+            server = self._server_wait()
+            async with aclosing(self._until_listed(server, deadline)) as looks:
+                async for look in looks:
+                    yield look
+            request = msgspec.structs.replace(request, model=self._models.default)
         call = await self._connection.judged(self._wire.render(request), "reply")
         reading: asyncio.Task[None] | None = None
         while True:
@@ -98,6 +94,28 @@ class ReplyRequests:
             yield RetryScheduled(str(error), attempt, round(wait * 1000), error.brief)
             await self._connection.sleep(wait)
             attempt += 1
+
+    async def find_model(self, on_wait: OnWait) -> str:
+        """Return the model of requests that name none, after waiting for the server. Raises `AdapterError`."""
+        async with aclosing(self._until_listed(self._server_wait(), self._deadline())) as looks:
+            async for look in looks:
+                on_wait(look)
+        return self._models.default
+
+    async def _until_listed(self, server: ServerWait, deadline: float) -> AsyncGenerator[RetryScheduled, None]:
+        """Wait until the endpoint lists a model; yield an event before each pause. Raises `AdapterError`."""
+        while True:
+            try:
+                await self._models.first()
+                return
+            except errors.AdapterError as caught:
+                error = caught
+            yield self._wait_for(server, error, 1, deadline)
+            await self._connection.sleep(server.look_every_s)
+
+    def _deadline(self) -> float:
+        limit = self._connection.settings.timeout_s
+        return self._clock() + limit if limit else math.inf
 
     def _wait_for(
         self, server: ServerWait, error: errors.AdapterError, attempt: int, deadline: float

@@ -206,6 +206,10 @@ class Turn:
         chat = self._chat
         recovered, distrusted, suspected = 0, False, False
         while True:
+            if not chat.model:
+                from codecompanion.session.chat.use_model import find_model  # not needed at startup
+
+                await find_model(chat)
             # Lesson 4: the request was prepared for another window and lacks this provider's own state.
             if self._exchange.is_switched and (waits := await self._prepare()):
                 return waits
