@@ -487,6 +487,12 @@ def test_the_inspector_uses_the_available_room(nvim_factory: Callable[..., Nvim]
     lines = chat.nvim.lines()
     assert lines[3].index("word") + 9 <= width, lines[3]
     assert ("$0.0123" in lines[3]) == (size[0] > 40)
+    tools = {"id": "tools", "role": "tools", "name": "9 tool schemas", "tokens": 100, "state": "live"}
+    chat.answer("inspect", {"rows": [*rows, tools], "total": 35_900, "window": 128_000})
+    chat.nvim.feed("qgd")
+    chat.nvim.wait_screen("9 tool schem")
+    head = chat.nvim.lines()[0]
+    assert head.endswith("(28%), 10 messages + tools" if size[0] > 40 else "(28%)")
     chat.nvim.request("nvim_ui_try_resize", 120, 40)
     chat.nvim.wait_for(lambda: max(len(line) for line in chat.nvim.lines()) in range(110, 119), "the new width")
 

@@ -40,7 +40,7 @@ def test_the_inspector_shows_earlier_requests(nvim_factory, tmp_path):
         chat.say("and again")
         sent = [one.body for one in server.requests if one.method == "POST"]
         chat.nvim.feed("<Esc>gd")
-        chat.nvim.wait_screen(r"╭ Next request ─[^§]*# .*, 5 messages")
+        chat.nvim.wait_screen(r"╭ Next request ─[^§]*# .*, 5 messages \+ tools")
         chat.nvim.feed("[")
         chat.nvim.wait_screen(r"╭ Sent request 2 of 2 · turn-2 ─[^§]*# .*, 4 messages")
         chat.nvim.feed("[[")

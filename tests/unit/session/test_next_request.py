@@ -55,6 +55,21 @@ async def test_a_cold_cache_and_no_cache_are_distinct(tmp_path):
     assert {row["cache"] for row in rows(session)} == {""}
 
 
+async def test_another_model_has_nothing_in_its_cache(tmp_path):
+    """Until it has answered, also after a restart; switching back before that changes nothing."""
+    bench, session = await chat(tmp_path)
+    await session.use_model("s", "scripted-2")
+    assert {row["cache"] for row in rows(session)} == {"miss"}
+    resumed = await Bench(tmp_path, ScriptedAdapter("s", []), store=bench.store).resume()
+    assert {row["cache"] for row in rows(resumed)} == {"miss"}
+    await session.use_model("s", "scripted-1")
+    assert rows(session)[0]["cache"] == "hit"
+    await session.use_model("s", "scripted-2")
+    session.submit(submit("question 3", 3))
+    await bench.idle(session)
+    assert [row["cache"] for row in rows(session)] == ["hit"] * 7 + ["miss"]
+
+
 async def test_without_a_price_there_is_no_cost(tmp_path):
     """R-359."""
     bench, session = await chat(tmp_path)

@@ -138,8 +138,10 @@ function M.lines(result, exact, width)
       return ""
     end
   end
+  local size, counted = "# " .. size_of(result, exact, is_narrow), numbers.counted(messages, "message")
+  local head = ("%s, %s%s"):format(size, counted, #rows > messages and " + tools" or "")
   local lines = {
-    ("# %s, %s"):format(size_of(result, exact, is_narrow), numbers.counted(messages, "message")),
+    api.nvim_strwidth(head) <= width and head or size,
     "",
     (" tokens%s%s%s  %s %s what"):format(
       is_narrow and "" or "  share",

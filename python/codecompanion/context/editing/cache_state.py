@@ -33,9 +33,9 @@ def find_cache_state(
 ) -> CacheState:
     """Return the cache state for the next request at `now` (seconds since the epoch, 0 if unknown).
 
-    `lifetime_s`: 0 if the provider caches nothing, so that every token costs full price. `total`: the token count of
-    all messages, if known; only the newest messages are then examined. `is_own`: the user hosts the server, which reads
-    `reads_per_s` tokens per second; `is_lost`: none of the chat is left in the cache.
+    `lifetime_s` 0 = the provider caches nothing: every token costs full price. `total`: the token count of all
+    messages, if known; only the newest are then examined. `is_own`: the server is the user's own and reads
+    `reads_per_s` tokens per second; `is_lost`: none of the chat is in the model's cache.
     """
     if lifetime_s <= 0:
         return CacheState(read_price=1.0, write_price=1.0, lifetime_s=0.0)

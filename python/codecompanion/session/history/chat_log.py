@@ -13,7 +13,15 @@ import msgspec
 
 from codecompanion.errors import StoreError
 from codecompanion.model.chosen_code import NOTHING_CHOSEN, chosen_after, chosen_in
-from codecompanion.model.history import ChangeUndone, EventPayload, LogEvent, MessageAdded, TitleSet, ViewChanged
+from codecompanion.model.history import (
+    ChangeUndone,
+    EventPayload,
+    LogEvent,
+    MessageAdded,
+    RequestSent,
+    TitleSet,
+    ViewChanged,
+)
 from codecompanion.model.live_files import NO_FILES, files_after, files_in
 from codecompanion.model.messages import MEMORY_TAG, Message, is_typed_by_user
 from codecompanion.model.view import View, apply, project
@@ -42,6 +50,13 @@ def _is_told(change: ViewChanged) -> bool:
     A compaction card names only the removed messages.
     """
     return change.kind in ("edited", "rules_reread") or (change.kind == "compacted" and not change.replaced)
+
+
+def _last_asked(events: Sequence[LogEvent]) -> tuple[str, str] | None:
+    """Return the adapter and model of the last request for a reply, or None if there is none."""
+    payloads = (event.payload for event in reversed(events))
+    asked = next((p for p in payloads if isinstance(p, RequestSent) and p.purpose == "chat"), None)
+    return None if asked is None else (asked.adapter, asked.model)
 
 
 class ChatLog:
@@ -78,6 +93,8 @@ class ChatLog:
         """The attached files by path, each with its text as known to the model."""
         self.tools: tuple[str, ...] = ()
         """The chosen tools and groups, () = as configured."""
+        self.last_asked = ("", "")
+        """The adapter and model of the last request for a reply, or two empty strings before the first."""
         self.typed = 0
         """The number of messages typed by the user."""
         self._late: tuple[EventPayload, ...] = ()
@@ -167,6 +184,8 @@ class ChatLog:
                     self.keys[event.payload.message.id] = recall_key(event.seq)
                     self.typed += is_typed_by_user(event.payload.message)
                     self.had_memory = self.had_memory or event.payload.message.tag == MEMORY_TAG
+                if isinstance(event.payload, RequestSent):
+                    self.last_asked = _last_asked([event]) or self.last_asked
                 if isinstance(event.payload, ViewChanged):
                     self.changes += 1
                     self.tools = self.tools if event.payload.tools is None else event.payload.tools
@@ -202,6 +221,7 @@ class ChatLog:
         added = (e.payload.message for e in events if isinstance(e.payload, MessageAdded))
         self.had_memory = any(message.tag == MEMORY_TAG for message in added)
         self.chosen = chosen_in(events)
+        self.last_asked = _last_asked(events) or self.last_asked
         self._read_undos(events)
 
     def _read_keys(self, events: Sequence[LogEvent]) -> None:

@@ -172,8 +172,9 @@ class ChatModel:
     def cache_state(self) -> CacheState:
         """Return the estimated part of the next request that is in the prompt cache, and the price of a cache read."""
         services, view, lifetime_s = self.services, self.log.view, self.adapter().cache_lifetime_s
+        is_switched = any(self.log.last_asked) and self.log.last_asked != self.named  # each model has its own cache
         if not runs_on_own_server(services.adapters, *self.named):
-            return find_cache_state(view.messages, services.clock(), lifetime_s, view.tokens)
+            return find_cache_state(view.messages, services.clock(), lifetime_s, view.tokens, is_lost=is_switched)
         in_loop = bool(view.messages) and view.messages[-1].role == "tool"
         return find_cache_state(
             view.messages,
@@ -181,7 +182,7 @@ class ChatModel:
             own_cache_lifetime_s(services.adapters.settings(self.adapter_name).limits_path),
             view.tokens,
             is_own=True,
-            is_lost=bool(self.prompt_loss()) or self.read_again.expects_loss(in_loop=in_loop),
+            is_lost=is_switched or bool(self.prompt_loss()) or self.read_again.expects_loss(in_loop=in_loop),
             reads_per_s=self.adapter().speed(self.model).reads,
         )
 
