@@ -30,6 +30,7 @@ def test_the_fold_keeps_the_diff_and_gx_reverts_and_reapplies_the_change(desk):
     user.nvim.wait_screen(":CodeCompanionRevert reverts changes of files")
     user.nvim.feed("gX")
     user.nvim.wait_screen(r"insert_edit a.txt · \+2 −1 · reverted")
+    user.nvim.wait_screen("Reverted a.txt. gX reapplies it.")
     user.nvim.feed("u")
     user.nvim.wait_screen("gX reapplies this file change")
     user.nvim.feed("gg")
@@ -156,11 +157,32 @@ def test_a_turn_is_reverted_as_a_whole_and_listed_in_the_quickfix_list(desk):
     user.nvim.wait_screen("insert_edit b.txt .*reverted")
     now = user.nvim.lua("return { vim.api.nvim_get_current_win(), vim.api.nvim_win_get_position(0) }")
     assert now == place, "the list stays where it is"
-    assert "Reverted 2 files" in user.nvim.messages()
+    assert "Reverted 2 files." in user.nvim.messages()
     user.nvim.feed("q")
     assert user.disk("b.txt") == "one\n"
     assert user.disk() == TEXT
     assert user.lines(buffer) == TEXT.split("\n")[:-1]
+
+
+def test_the_list_of_changes_says_what_gx_does_on_each_line(desk):
+    user = desk(edit("line 5\n", "five\nand more\n"))
+    user.say()
+    user.nvim.command("CodeCompanionRevert")
+    user.nvim.wait_screen(r"insert_edit a.txt +\+2 −1 +│[^§]*╰─+ gX revert · T")
+    user.nvim.feed("gX")
+    user.nvim.wait_screen(r"│ +revert a.txt +\+1 −2 +│\n[^§]*reverted +│[^§]*╰─+ gX reapply · T")
+    assert "gX reapplies" not in user.nvim.messages(), "the list says it"
+    user.nvim.feed("gX")
+    user.nvim.wait_screen(
+        r"│ +reapply a.txt +\+2 −1 +│\n.*│ +revert a.txt +\+1 −2 +reapplied +│\n[^§]*╰─+ gX revert · T"
+    )
+    assert "five\n" in user.disk()
+    user.nvim.feed("GgX")
+    user.nvim.wait_screen(r"insert_edit a.txt +\+2 −1 +reverted +│[^§]*╰─+ gX reapply · T")
+    assert user.disk() == TEXT
+    user.nvim.feed("q")
+    user.nvim.command("CodeCompanionRevert a.txt")
+    user.nvim.wait_screen("No tool changed a.txt, or the changes are already reverted")
 
 
 def test_a_turn_with_several_files_is_reviewed_hunk_by_hunk(desk):

@@ -291,13 +291,19 @@ function M.show_rows(result)
   M.open(vim.tbl_extend("error", shown, { footer = { count, "q close" } }))
 end
 
+---Update the footer of an open float.
+---@param win integer
+function M.refoot(win)
+  api.nvim_exec_autocmds("WinScrolled", { group = GROUP .. win, pattern = tostring(win) })
+end
+
 ---Change the title of an open float, and update its footer.
 ---@param win integer
 ---@param title string
 function M.retitle(win, title)
   local room = api.nvim_win_get_width(win) - 2
   api.nvim_win_set_config(win, { title = " " .. require("codecompanion.text.fit").cut(title, room) .. " " })
-  refoot(win)
+  M.refoot(win)
 end
 
 ---Show long text from the history.

@@ -721,10 +721,11 @@ class ChooseCode(Request, frozen=True, kw_only=True):
 
 
 class ListChanges(Request, frozen=True, kw_only=True):
-    """→ `[{change_id, path, name, turn, turn_id, question, tool, added, removed, state, reverted, time, places}]`.
+    """→ `[{change_id, path, name, turn, turn_id, question, kind, tool, added, removed, state, reverted, time, …}]`.
 
-    The file changes that tools made in this chat, and their reverts, newest first. With `hunks` each row has its hunks
-    as `places` (`tools.files.diff.Hunk`), and whether each is `reverted`.
+    The file changes that tools made in this chat (`kind` "tool"), and those by which the user reverted or reapplied
+    them ("revert", "reapply"; `tool` ""), newest first. With `hunks` each row has its hunks as `places`
+    (`tools.files.diff.Hunk`), and whether each is `reverted`.
     """
 
     hunks: bool = False
@@ -741,11 +742,12 @@ class ShowChange(Request, frozen=True, kw_only=True):
 
 
 class RevertChanges(Request, frozen=True, kw_only=True):
-    """→ `{text, reverted, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
+    """→ `{text, reverted, reapplied, conflicts: [{path, name, reason, changes, can_compare, can_mark}]}`.
 
-    Revert file changes with a three-way merge against later changes; files with conflicts are unchanged. With
-    `markers`, the conflict is inserted into the file's buffer, unsaved. `hunk`: revert only this hunk of a single
-    change (0-based, as in the `places` of `list_changes`), or reapply it if it is reverted.
+    Revert file changes with a three-way merge against later changes; files with conflicts are unchanged. `reverted`:
+    the number of files changed; `reapplied`: whether they have the tools' changes again. With `markers` the conflict is
+    put into the file's buffer, unsaved. `hunk`: revert only this hunk of a single change (0-based, as in the `places`
+    of `list_changes`), or reapply it if it is reverted.
     """
 
     changes: tuple[str, ...]

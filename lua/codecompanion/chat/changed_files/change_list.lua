@@ -10,25 +10,32 @@ local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 
-local FOOTER = { "gX revert", "T whole turn", "F whole file", "K diff", "<CR> open", "Q quickfix", "q close" }
+local FOOTER = { "T whole turn", "F whole file", "K diff", "<CR> open", "Q quickfix", "q close" }
+
+---Return whether reverting a row brings the tool's change back.
+---@param row table
+---@return boolean
+local function reapplies(row)
+  return (row.kind == "revert") ~= row.reverted
+end
 
 ---@param row table
 ---@return string
 local function state(row)
-  return row.reverted and "reverted"
+  return row.reverted and (row.kind == "revert" and "reapplied" or "reverted")
     or row.state == "unsaved" and "not saved"
     or (row.state == "interrupted" or row.state == "unknown") and "possibly not applied"
     or ""
 end
 
----Return the lines and the change on each, newest turn first; reverts are listed where they were made.
+---Return the lines and the change on each, newest turn first; reverts and reapplies are listed where they were made.
 ---@param rows table[] Newest first
 ---@return string[] lines
 ---@return table<integer, table> by_line
 local function lines_of(rows)
   local name_width, count_width = 0, 0
   for _, row in ipairs(rows) do
-    row.title = blocks.one_line(row.tool .. " " .. row.name)
+    row.title = blocks.one_line((row.kind == "tool" and row.tool or row.kind) .. " " .. row.name)
     name_width = math.max(name_width, api.nvim_strwidth(row.title))
     count_width = math.max(count_width, api.nvim_strwidth(counts(row)))
   end
@@ -55,6 +62,18 @@ local function colour(bufnr, by_line)
   end)
 end
 
+---Keep the cursor on a change, which newer ones have moved down.
+---@param win integer
+---@param by_line table<integer, table>
+---@param row? table
+local function keep_cursor(win, by_line, row)
+  for line, now in pairs(by_line) do
+    if row and now.change_id == row.change_id then
+      api.nvim_win_set_cursor(win, { line, 0 })
+    end
+  end
+end
+
 ---@param chat CodeCompanion.Chat
 ---@param done fun(rows: table[])
 local function load(chat, done)
@@ -65,27 +84,46 @@ end
 ---@param rows table[]
 local function show(chat, rows)
   local lines, by_line = lines_of(rows)
-  local bufnr, win = float.open({ title = "File changes", lines = lines, footer = FOOTER })
-  colour(bufnr, by_line)
-  api.nvim_win_set_cursor(win, { math.min(2, #lines), 0 })
-  local revert = require("codecompanion.chat.changed_files.revert_changes")
-  local on = scratch.keys(bufnr, win, function(line)
+  local function row_at(line)
     return by_line[line] or by_line[line + 1]
-  end)
+  end
+  local bufnr, win
+  bufnr, win = float.open({
+    title = "File changes",
+    lines = lines,
+    footer = function()
+      local row = row_at(win and api.nvim_win_get_cursor(win)[1] or 1)
+      return { row and reapplies(row) and "gX reapply" or "gX revert", unpack(FOOTER) }
+    end,
+  })
+  colour(bufnr, by_line)
+  api.nvim_create_autocmd("CursorMoved", {
+    buffer = bufnr,
+    callback = function()
+      float.refoot(win)
+    end,
+  })
+  api.nvim_win_set_cursor(win, { math.min(2, #lines), 0 })
+  float.refoot(win)
+  local revert = require("codecompanion.chat.changed_files.revert_changes")
+  local on = scratch.keys(bufnr, win, row_at)
   local function close()
     scratch.close(win)
   end
   local function take_back(ids)
-    revert.revert(chat, ids, function(will_ask)
+    revert.revert(chat, ids, nil, function(will_ask) -- the footer names the key that reapplies
       if will_ask then
         return close() -- the answer may open the file
       end
       load(chat, function(now)
         if api.nvim_win_is_valid(win) then
+          local row = row_at(api.nvim_win_get_cursor(win)[1])
           rows = now
           lines, by_line = lines_of(rows)
           float.update(win, lines)
           colour(bufnr, by_line)
+          keep_cursor(win, by_line, row)
+          float.refoot(win)
         end
       end)
     end)

@@ -29,7 +29,7 @@ local function turn_of(rows, which)
     return which.turn_id
   end
   for _, row in ipairs(rows) do
-    if which.of_change and row.change_id == which.of_change or not which.of_change and row.tool ~= "revert" then
+    if which.of_change and row.change_id == which.of_change or not which.of_change and row.kind == "tool" then
       return row.turn_id
     end
   end
@@ -64,7 +64,7 @@ end
 local function items_of(chat, rows, turn_id)
   local items = {}
   for _, row in ipairs(rows) do
-    if row.tool ~= "revert" and not row.deleted and (not turn_id or row.turn_id == turn_id) then
+    if row.kind == "tool" and not row.deleted and (not turn_id or row.turn_id == turn_id) then
       for at = #row.places, 1, -1 do
         table.insert(items, 1, item_of(chat, row, at))
       end

@@ -53,13 +53,30 @@ local function ask_about(chat, conflicts)
   end
 end
 
+---Return the variants of the message about reverted or reapplied changes; `again` names the key that reapplies them.
+---@param result table Answer of the host
+---@param again? string
+---@return string[]
+function M.said(result, again)
+  local is_reverted = again and result.reverted > 0 and not result.reapplied and #result.conflicts == 0
+  if not is_reverted then
+    return { result.text }
+  end
+  return {
+    ("%s %s reapplies %s."):format(result.text, again, result.reverted == 1 and "it" or "them"),
+    ("%s · %s reapplies"):format(result.text:gsub("%.$", ""), again),
+    result.text,
+  }
+end
+
 ---Revert changes, or restore them if all of them are reverted.
 ---@param chat CodeCompanion.Chat
 ---@param ids string[]
+---@param again? string The key that reapplies them, for the message
 ---@param done? fun(will_ask: boolean) Called after success or refusal; `will_ask`: a question follows
-function M.revert(chat, ids, done)
+function M.revert(chat, ids, again, done)
   session.request(chat, "revert_changes", { changes = ids }, function(result)
-    say.line(result.text, #result.conflicts > 0 and severity.WARN or severity.INFO)
+    say.line(M.said(result, again), #result.conflicts > 0 and severity.WARN or severity.INFO)
     if done then
       local asks = vim.iter(result.conflicts):any(function(conflict)
         return conflict.can_compare
@@ -77,7 +94,7 @@ end
 local function ids_of(rows, wanted)
   local ids = {}
   for _, row in ipairs(rows) do
-    if row.tool ~= "revert" and not row.reverted and wanted(row) then
+    if row.kind == "tool" and not row.reverted and wanted(row) then
       ids[#ids + 1] = row.change_id
     end
   end
@@ -90,7 +107,7 @@ end
 ---@return string[] ids
 function M.of_turn(rows, turn_id)
   for _, row in ipairs(rows) do
-    if not turn_id and row.tool ~= "revert" and not row.reverted then
+    if not turn_id and row.kind == "tool" and not row.reverted then
       turn_id = row.turn_id
     end
   end
@@ -131,7 +148,7 @@ function M.chosen(chat, what)
       local text = what == "turn" and "No turn changed a file" or ("No tool changed %s"):format(what)
       return say.line(text .. ", or the changes are already reverted.", severity.WARN)
     end
-    M.revert(chat, ids)
+    M.revert(chat, ids, "gX in :CodeCompanionRevert")
   end)
 end
 

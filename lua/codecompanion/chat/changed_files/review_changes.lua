@@ -93,7 +93,8 @@ local function revert(chat, places, refill)
   local one = table.remove(places, 1)
   session.request(chat, "revert_changes", { changes = { one.change_id }, hunk = one.hunk }, function(result)
     local severity = require("codecompanion.severity")
-    say.line(result.text, result.reverted == 0 and severity.WARN or severity.INFO)
+    local said = require("codecompanion.chat.changed_files.revert_changes").said(result, "gX")
+    say.line(said, result.reverted == 0 and severity.WARN or severity.INFO)
     if #places > 0 and result.reverted > 0 then
       return revert(chat, places, refill)
     end

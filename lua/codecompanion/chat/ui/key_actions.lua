@@ -248,7 +248,8 @@ function M.revert_change(chat)
   if unread.is_unread(chat, item) then
     return
   elseif item and item.change then
-    return require("codecompanion.chat.changed_files.revert_changes").revert(chat, { item.change.change_id })
+    local again = keys.keys("revert_change", "n")[1]
+    return require("codecompanion.chat.changed_files.revert_changes").revert(chat, { item.change.change_id }, again)
   end
   local hint = "No file change on this line"
   for step, name in pairs({ [1] = "next_change", [-1] = "previous_change" }) do

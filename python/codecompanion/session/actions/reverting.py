@@ -20,7 +20,7 @@ from codecompanion.formats import text_files
 from codecompanion.model.history import FileChangeEnded, FileChangeStarted, LogEvent
 from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, Message
 from codecompanion.session.chat.chat import Chat
-from codecompanion.session.files.change_list import FileChanged, changes_of
+from codecompanion.session.files.change_list import FileChanged, changes_of, kind_of
 from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.files.revert_plan import (
     Clash,
@@ -94,13 +94,16 @@ class Reverter:
     # ---- listing
 
     async def _list(self, hunks: bool) -> list[dict[str, Any]]:
-        changes = changes_of(await self._chat.log.events())
-        return [await asyncio.to_thread(self._row, change, hunks) for change in reversed(changes)]
+        by_id = {change.id: change for change in changes_of(await self._chat.log.events())}
+        return [
+            await asyncio.to_thread(self._row, change, hunks) | {"kind": kind_of(change, by_id)}
+            for change in reversed(by_id.values())
+        ]
 
     def _row(self, change: FileChanged, hunks: bool) -> dict[str, Any]:
         row = {
             "change_id": change.id, "path": change.began.path, "name": change.began.name, "turn": change.turn,
-            "turn_id": change.began.turn_id, "question": change.question, "tool": change.tool or "revert",
+            "turn_id": change.began.turn_id, "question": change.question, "tool": change.tool,
             "added": change.added, "removed": change.removed, "state": change.state, "reverted": change.reverted,
             "time": change.ts, "created": not change.began.before, "deleted": not change.after,
         }  # fmt: skip
@@ -153,8 +156,7 @@ class Reverter:
                 done.append((f"{len(taken)} of {len(of_file)} changes to " if left else "") + name)
                 await self._tell_model(name, _which(taken), back=taken[0].is_back)
         self.tell(await self._chat.log.events())
-        verb = "Reapplied" if all(step.is_back for step in todo) else "Reverted"
-        return {"text": _sentence(done, conflicts, verb), "reverted": len(done), "conflicts": conflicts}
+        return _answer(done, conflicts, is_back=all(step.is_back for step in todo))
 
     async def _revert_place(self, wanted: Sequence[str], place: int, *, markers: bool) -> dict[str, Any]:
         """Revert or reapply one hunk of a change; the change stays in effect until all of its hunks are reverted."""
@@ -163,10 +165,9 @@ class Reverter:
         if change is None:
             raise InputError("This change is not in the chat's history.")
         step = place_to_revert(change, place, by_id)
-        verb = "Reapplied" if step.is_back else "Reverted"
         conflict = await self._revert_file([step], markers=markers, place=place)
         if conflict is not None:
-            return {"text": _sentence([], [conflict], verb), "reverted": 0, "conflicts": [conflict]}
+            return _answer([], [conflict], is_back=step.is_back)
         events = await self._chat.log.events()
         now = self._find(events, change.id)
         is_whole = not now.places_gone if step.is_back else now.reverted
@@ -176,8 +177,7 @@ class Reverter:
         self.tell(events)
         # Reapplying the last missing hunk is reported as a hunk, like its revert.
         is_one_hunk = not is_whole or (step.is_back and not change.reverted)
-        text = _sentence([f"one hunk of {name}" if is_one_hunk else name], [], verb)
-        return {"text": text, "reverted": 1, "conflicts": []}
+        return _answer([f"one hunk of {name}" if is_one_hunk else name], [], is_back=step.is_back)
 
     async def _revert_steps(self, steps: Sequence[ToRevert], *, markers: bool) -> tuple[list[ToRevert], list[Conflict]]:
         """Revert the changes of one file together or, if later edits overlap, as many as possible."""
@@ -279,6 +279,11 @@ def _restore_mode(path: Path, oldest: FileChanged) -> None:
     if oldest.began.mode and not oldest.after:
         with contextlib.suppress(OSError, ToolError):
             set_mode(path, oldest.began.mode)
+
+
+def _answer(done: Sequence[str], conflicts: Sequence[Conflict], *, is_back: bool) -> dict[str, Any]:
+    text = _sentence(done, conflicts, "Reapplied" if is_back else "Reverted")
+    return {"text": text, "reverted": len(done), "reapplied": is_back and bool(done), "conflicts": conflicts}
 
 
 def _sentence(done: Sequence[str], conflicts: Sequence[Conflict], verb: str) -> str:

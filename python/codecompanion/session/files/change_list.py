@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -111,6 +112,13 @@ def _counted(changes: Sequence[FileChanged]) -> list[FileChanged]:
         )
         for change in changes
     ]
+
+
+def kind_of(change: FileChanged, changes: Mapping[str, FileChanged]) -> Literal["tool", "revert", "reapply"]:
+    """Return who made a change: a tool, or the user, who reverted or reapplied the changes of tools."""
+    if not (change.began.reverts or change.began.gone):
+        return "tool"
+    return "revert" if brings_back(change, changes) else "reapply"
 
 
 def tool_changes(change: FileChanged, changes: Mapping[str, FileChanged]) -> list[FileChanged]:

@@ -214,7 +214,7 @@ async def _places(session, change_id):
 async def _reverts(session):
     """Return the ids of the reverts, oldest first."""
     rows = await session.changes.carry_out(ListChanges())
-    return [row["change_id"] for row in reversed(rows) if row["tool"] == "revert"]
+    return [row["change_id"] for row in reversed(rows) if row["kind"] != "tool"]
 
 
 @pytest.mark.parametrize("how", ["its place", "its revert"])
@@ -285,7 +285,9 @@ async def test_a_revert_undone_twice_is_a_revert_again(tmp_path):
     for verb, now in (("Reapplied", text), ("Reverted", BEFORE), ("Reapplied", text)):
         newest = (await _reverts(session))[-1]
         answer = await session.changes.carry_out(RevertChanges(changes=(newest,)))
-        assert answer["text"] == f"{verb} b.txt."
+        assert (answer["text"], answer["reapplied"]) == (f"{verb} b.txt.", verb == "Reapplied")
+        rows = await session.changes.carry_out(ListChanges())
+        assert rows[0]["kind"] == {"Reapplied": "reapply", "Reverted": "revert"}[verb]
         assert path.read_text() == now
         assert f"{verb.lower()} your change" in _told(session)[-1]
         assert await _is_reverted(session, change) is (verb == "Reverted")
