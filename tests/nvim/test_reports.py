@@ -48,7 +48,7 @@ def test_cost_and_trace_are_typed_read_and_closed_and_survive_a_restart(nvim_fac
         chat.send("/cost")
         wait_title(chat, "# Cost of this chat: 1.8k tokens")
         text = chat.text()
-        assert "2 provider calls in 1 turn, usage reported for 1 of 1 turn." in text
+        assert "2 requests in 1 turn. Usage reported for all." in text
         assert "| prompt, read from cache |    600 |" in text
         assert not chat.nvim.lua("return vim.bo.modifiable")
         assert "No chat has this name" not in chat.nvim.messages()
@@ -85,13 +85,13 @@ def test_an_open_report_follows_the_chat_and_keeps_cursor_and_folds(nvim_factory
         chat.nvim.command("wincmd p")
         chat.say("first")
         chat.nvim.command("wincmd p")
-        chat.nvim.wait_for(lambda: "reported for 1 of 1 turn." in chat.text(), "the first turn")
+        chat.nvim.wait_for(lambda: "1 request in 1 turn. Usage reported for all." in chat.text(), "the first turn")
         chat.nvim.feed("gg/## Turns<CR>zc")
         row = chat.nvim.lua("return vim.fn.line('.')")
         chat.nvim.command("wincmd p")
         chat.say("second")
         chat.nvim.command("wincmd p")
-        chat.nvim.wait_for(lambda: "reported for 2 of 2 turns." in chat.text(), "the second turn")
+        chat.nvim.wait_for(lambda: "2 requests in 2 turns. Usage reported for all." in chat.text(), "the second turn")
         assert chat.nvim.lua("return vim.fn.foldclosed(...)", row) == row
         assert chat.nvim.lua("return vim.fn.line('.')") == row
         assert "▸ Turns" in chat.nvim.screen()
@@ -231,7 +231,7 @@ def test_only_an_entry_for_a_local_model_server_is_free(nvim_factory, tmp_path):
         chat.nvim.wait_for(lambda: "Price unknown: the budget of this chat ($2.00," in chat.text())
         chat.send("/cost")
         wait_title(chat, "# Cost of this chat: 912 tokens")
-        assert "This chat: a budget of $2.00. 1 call without a known price is not counted." in " ".join(
+        assert "This chat: a budget of $2.00. 1 request without a known price is not counted." in " ".join(
             chat.text().split()
         )
     listing = {"/v1/models": {"object": "list", "data": [{"id": "gpt-5", "owned_by": "openai"}]}}
@@ -240,4 +240,4 @@ def test_only_an_entry_for_a_local_model_server_is_free(nvim_factory, tmp_path):
         chat.say("Why is it red?")
         chat.send("/cost")
         wait_title(chat, "# Cost of this chat: 912 tokens")
-        assert "Price unknown for 1 call (gpt-5)." in chat.text()
+        assert "Price unknown for 1 request (gpt-5)." in chat.text()

@@ -1,6 +1,6 @@
 """Writes `/cost`: the cost of a chat, the savings by cache and context management, expensive turns (R-356, R-359).
 
-    title · total · Tokens per request · Tokens · Cache · Savings · Calls and tools · Budgets · Turns
+    title · total · Tokens per request · Tokens · Cache · Savings · Requests and tools · Budgets · Turns
 
 Every figure comes from the log; savings are estimates and marked `~`. `context_sizes` defines the baseline of the chart
 and the savings.
@@ -138,8 +138,9 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
     """Return the summary lines: total, cache and savings together."""
     turns = len(record.turns)
     with_usage = sum(any(call.reported for call in turn.calls) for turn in record.turns)
-    reported = f"usage reported for {with_usage} of {counted(turns, 'turn')}"
-    lines = [f"{counted(sums.calls, 'provider call')} in {counted(turns, 'turn')}, {reported}."]
+    of_turns = f", {with_usage} of {counted(turns, 'turn')}" if with_usage < turns else ""
+    reported = f"{sums.calls - sums.silent} of {counted(sums.calls, 'request')}{of_turns}" if sums.silent else "all"
+    lines = [f"{counted(sums.calls, 'request')} in {counted(turns, 'turn')}. Usage reported for {reported}."]
     if sums.priced:
         first, last = (day_text(call.ts, page) for call in (record.calls[0], record.calls[-1]))
         days = f"of {first}" if first == last else f"of each day, {first} to {last}"
@@ -147,16 +148,16 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
     if sums.unpriced:
         unpriced = [call for call in record.calls if call.reported and call.cost_usd is None]
         models = ", ".join(sorted({call.model or call.adapter for call in unpriced}))
-        lines.append(f"{PRICE_UNKNOWN.capitalize()} for {counted(sums.unpriced, 'call')} ({models}). {REMEDY}")
+        lines.append(f"{PRICE_UNKNOWN.capitalize()} for {counted(sums.unpriced, 'request')} ({models}). {REMEDY}")
     if sums.local:
         adapters = sorted({call.adapter for call in record.calls if call.is_local})
         took = f", in {duration_text(sums.local_ms)}" if sums.local_ms else ""
-        calls = counted(sums.local, "call")
-        lines.append(f"Answered by your own servers: {calls} ({', '.join(adapters)}), no charge{took}.")
+        those = counted(sums.local, "request")
+        lines.append(f"Answered by your own servers: {those} ({', '.join(adapters)}), no charge{took}.")
     if sums.included > sums.local:
         adapters = sorted({call.adapter for call in record.calls if call.is_included and not call.is_local})
-        those = counted(sums.included - sums.local, "call")
-        lines.append(f"Included in a plan: {those} ({', '.join(adapters)}), no token charge, not counted in budgets.")
+        those = counted(sums.included - sums.local, "request")
+        lines.append(f"A plan includes {those} ({', '.join(adapters)}): no charge for tokens, not counted in budgets.")
     return [*lines, *_saved(sums, savings, page)]
 
 
@@ -290,22 +291,19 @@ def _some(count: int, noun: str, nouns: str = "") -> list[str]:
 
 
 def _calls(record: Record, sums: Sums) -> list[str]:
-    """Return the counts of calls and tools, without those that are zero."""
+    """Return the counts of requests and tools, without those that are zero."""
     summaries = [call for call in record.calls if call.purpose == "summary"]
     failed = sum(call.ended is not None and call.ended.result == "failed" for call in record.calls)
     outcomes = Counter(ran.status for stretch in record.stretches for ran in stretch.tools)
     lines = []
     retries = _some(sums.round_trips - sums.calls, "retry", "retries")
     if wrong := [*retries, *([f"{failed} failed"] if failed else [])]:
-        trips = [counted(sums.calls, "provider call"), counted(sums.round_trips, "round trip")]
-        lines.append(f"- {', '.join(trips)}: {', '.join(wrong)}")
-    if sums.silent:
-        lines.append(f"- {counted(sums.silent, 'call')} without reported usage")
+        lines.append(f"- {counted(sums.round_trips, 'round trip')}: {', '.join(wrong)}")
     if summaries:
         costs = sum_calls(summaries)
         price = f", {usd_text(costs.usd)}" if costs.priced else ""
         lines.append(
-            f"- {counted(len(summaries), 'call')} for summaries: {tokens_text(costs.total_tokens)} tokens{price}"
+            f"- {counted(len(summaries), 'request')} for summaries: {tokens_text(costs.total_tokens)} tokens{price}"
         )
     updates = sum(change.kind == "compacted" for stretch in record.stretches for change in stretch.changes)
     pruned = sum(_has_pruned(event) for stretch in record.stretches for event in stretch.named)
@@ -318,7 +316,7 @@ def _calls(record: Record, sums: Sums) -> list[str]:
     if outcomes:
         said = ", ".join(f"{count} {status}" for status, count in sorted(outcomes.items()))
         lines.append(f"- {counted(sum(outcomes.values()), 'tool call')}: {said}")
-    return ["", "## Calls and tools", "", *lines] if lines else []
+    return ["", "## Requests and tools", "", *lines] if lines else []
 
 
 def _has_pruned(event: PolicyEvent) -> bool:
@@ -354,7 +352,7 @@ def _turns(record: Record, whole: Sums, page: Page) -> list[str]:
             "prompt": _prompt(sums),
             "hits": share_text(sums.cache_read_tokens, sums.prompt_tokens) if sums.uses_cache else "-",
             "output": tokens_text(sums.output_tokens),
-            "calls": str(sums.calls),
+            "requests": str(sums.calls),
             "question": _name(stretch),
         }
         for stretch, sums in summed

@@ -63,8 +63,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     def blind_warning(self) -> str:
         """Return the warning that the budget cannot limit this chat because a price is unknown."""
         return (
-            f"Price unknown: the budget of {self.whose} ({usd_text(self.limit_usd)}, {self.key}) cannot count all calls"
-            " of this chat. Set it with the adapter's `opts.price`."
+            f"Price unknown: the budget of {self.whose} ({usd_text(self.limit_usd)}, {self.key}) cannot count all"
+            " requests of this chat. Set the price with `opts.price` of the adapter."
         )
 
     def line(self) -> str:
@@ -86,4 +86,4 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         if not self.unpriced:
             return ""
         verb = "is" if self.unpriced == 1 else "are"
-        return f" {counted(self.unpriced, 'call')} without a known price {verb} not counted."
+        return f" {counted(self.unpriced, 'request')} without a known price {verb} not counted."

@@ -94,7 +94,7 @@ def _summary(turn: Stretch) -> list[str]:
     cost = usd_text(sums.usd if sums.priced else None) if sums.priced or sums.unpriced else "no usage reported"
     if sums.included and not sums.unpriced:
         cost = f"{cost}, the rest {free(sums)}" if sums.priced else free(sums)
-    lines.append(f"- {counted(sums.calls, 'call')}, {counted(len(turn.tools), 'tool call')}, {cost}")
+    lines.append(f"- {counted(sums.calls, 'request')}, {counted(len(turn.tools), 'tool call')}, {cost}")
     if sums.prompt_tokens:
         hits = f"{share_text(sums.hit_ratio, 1)} from cache" if sums.uses_cache else "no cache reported"
         lines.append(
@@ -133,8 +133,8 @@ def _mix(call: Call) -> list[str]:
 
 def _calls(turn: Stretch, page: Page) -> list[str]:
     if not turn.calls:
-        return ["", "## Provider calls", "", "None."]
-    lines = ["", "## Provider calls", "", *_call_table(turn, page)]
+        return ["", "## Requests", "", "None."]
+    lines = ["", "## Requests", "", *_call_table(turn, page)]
     lines += ["", *again] if (again := read_again(turn.calls)) else []
     for number, call in enumerate(turn.calls, 1):
         for report in call.reported:
@@ -144,12 +144,12 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
                 for edit in report.server_edits
             ]
     if any(call.reported and call.cost_usd is None for call in turn.calls):
-        lines += ["", f"Budgets do not count calls without a known price. {REMEDY}"]
+        lines += ["", f"Budgets do not count requests without a known price. {REMEDY}"]
     return lines
 
 
 def _call_table(turn: Stretch, page: Page) -> list[str]:
-    head = ("call", "model", "time", "in", "hits", "out", "cost", "result")
+    head = ("request", "model", "time", "in", "hits", "out", "cost", "result")
     rows = []
     for number, call in enumerate(turn.calls, 1):
         sums = sum_calls([call])

@@ -41,12 +41,12 @@ def test_the_report_has_every_required_figure() -> None:
     """R-356: totals, cache, savings, round trips, tool outcomes, summaries, the costliest turn and turns by cost."""
     text = written(worked_chat())
     for part in (
-        "6 provider calls in 3 turns, usage reported for 2 of 3 turns.",
+        "6 requests in 3 turns. Usage reported for 5 of 6 requests, 2 of 3 turns.",
         "(genai-prices 1)",
         "| prompt, read from cache  |",
         "- 1 edit, 1 compaction",
-        "6 provider calls, 7 round trips: 1 retry, 1 failed",
-        "- 1 call for summaries: 31.5k tokens, $0.11",
+        "- 7 round trips: 1 retry, 1 failed",
+        "- 1 request for summaries: 31.5k tokens, $0.11",
         "- 1 summary update\n",
         "- 2 tool calls: 1 error, 1 ok",
         "Turn 1 was the most expensive",
@@ -77,7 +77,7 @@ def test_an_unknown_price_is_never_zero() -> None:
     log.call(Usage(1_000, 10), priced=False)
     text = written(log, *(Budget(scope=scope, limit_usd=0, warn_at=0, spent_usd=0, unpriced=1) for scope in SCOPES))
     assert text.startswith("# Cost of this chat: 5.0k tokens\n")
-    assert f"Price unknown for 2 calls (claude). {REMEDY}" in text
+    assert f"Price unknown for 2 requests (claude). {REMEDY}" in text
     assert text.lower().count(PRICE_UNKNOWN) == 1
     assert "$" not in text
     assert not {"cost", "money"} & {cell.strip() for line in text.splitlines() for cell in line.split("|")}
@@ -92,7 +92,7 @@ def test_a_short_chat_has_no_line_for_nothing() -> None:
     assert text.count("1,320 | 50 % of the prompts") == 2  # read from the cache, and not
     assert text.count("50 %") == 2
     assert not re.search(r"(^|[-| ,])0 ", text.replace("             0 ", ""))
-    for title in ("Cache", "Savings", "Calls and tools", "Budgets"):
+    for title in ("Cache", "Savings", "Requests and tools", "Budgets"):
         assert f"## {title}" not in text
 
 
@@ -198,7 +198,7 @@ def test_budgets_are_shown_with_uncounted_calls() -> None:
     )
     assert "- This chat: $0.20 of $0.10 (**used up**, warning from 80 %)." in text
     assert "- All chats: at least $3.00, no budget.\n" in text
-    assert "- This chat: a budget of $2.00. 2 calls without a known price are not counted." in text
+    assert "- This chat: a budget of $2.00. 2 requests without a known price are not counted." in text
 
 
 @pytest.mark.parametrize(("estimated", "off"), [(990, "-1.0 %"), (1_000, "+0.0 %"), (1_250, "+25.0 %")])
@@ -296,14 +296,14 @@ def test_calls_of_a_plan_are_neither_free_nor_unknown() -> None:
     log.end()
     text = written(log, Budget(scope="chat", limit_usd=5, warn_at=0.8, spent_usd=0))
     assert text.startswith("# Cost of this chat: included in the plan")
-    said = "A plan includes 2 calls (anthropic): no charge for tokens, not counted in budgets."
+    said = "A plan includes 2 requests (anthropic): no charge for tokens, not counted in budgets."
     assert said in " ".join(text.split())
     assert PRICE_UNKNOWN not in text.lower()
     assert "most expensive:" not in text
     assert [part for part in text.split() if part.startswith(("$", "~$"))] == ["$0.00", "$5.00"]
     record = read_log(log.events)
     trace = trace_report(record, find_turn(record, 1), PAGE)
-    assert "2 calls, 0 tool calls, included" in trace
+    assert "2 requests, 0 tool calls, included" in trace
     assert "$" not in trace
     assert PRICE_UNKNOWN not in trace
 
@@ -316,18 +316,18 @@ def test_calls_to_own_servers_cost_no_money() -> None:
     log.end()
     text = written(log)
     assert text.startswith("# Cost of this chat: 1.5 s, no charge")
-    assert "Answered by your own servers: 1 call (anthropic), no charge, in 1.5 s." in " ".join(text.split())
+    assert "Answered by your own servers: 1 request (anthropic), no charge, in 1.5 s." in " ".join(text.split())
     assert "plan" not in text
     assert PRICE_UNKNOWN not in text.lower()
     record = read_log(log.events)
-    assert "1 call, 0 tool calls, local" in trace_report(record, find_turn(record, 1), PAGE)
+    assert "1 request, 0 tool calls, local" in trace_report(record, find_turn(record, 1), PAGE)
     log.begin("again")
     log.call(Usage(1_000, 10), included=True)
     log.end()
     text = " ".join(written(log).split())
     assert text.startswith("# Cost of this chat: included in the plan")
-    assert "Answered by your own servers: 1 call (anthropic)" in text
-    assert "A plan includes 1 call (anthropic)" in text
+    assert "Answered by your own servers: 1 request (anthropic)" in text
+    assert "A plan includes 1 request (anthropic)" in text
 
 
 def test_calls_to_own_servers_cost_time() -> None:
@@ -416,6 +416,6 @@ def test_a_plan_beside_a_key_is_shown_separately() -> None:
     text = written(log)
     amount = usd_text(read_log(log.events).calls[0].cost_usd)
     assert text.startswith(f"# Cost of this chat: {amount}\n")
-    assert "A plan includes 1 call" in text
+    assert "A plan includes 1 request" in text
     record = read_log(log.events)
     assert f"{amount}, the rest included" in trace_report(record, find_turn(record, 1), PAGE)

@@ -76,7 +76,7 @@ def test_a_single_turn_and_no_turn_have_their_own_errors() -> None:
 
 def test_every_call_has_its_attempts_time_tokens_price_and_result() -> None:
     """R-357: `step.attempt | model | ms | in | out | $`, and the result."""
-    calls = section(written(worked_chat(), 2), "Provider calls")
+    calls = section(written(worked_chat(), 2), "Requests")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in calls.splitlines() if "claude" in line]
     assert rows[0] == ["1.2", "claude", "1.5 s", "30.0k", "27 %", "2.0k", "$0.0984", "stop"]
     assert rows[1][0] == "2.1"
@@ -233,9 +233,9 @@ def test_the_providers_omissions_are_reported() -> None:
             server_edits=(ServerEdited("clear_tool_uses_20250919", 5_000, 3),),
         ),
     )  # fmt: skip
-    calls = section(written(log), "Provider calls")
+    calls = section(written(log), "Requests")
     assert "- 1: the provider left out 3 items (5.0k tokens, clear_tool_uses_20250919)" in calls
-    assert "Budgets do not count calls without a known price." in calls
+    assert "Budgets do not count requests without a known price." in calls
     assert "no end logged" not in calls
     assert "still running" in written(log)
 
@@ -248,7 +248,7 @@ def test_a_call_shows_its_end_or_that_it_is_running() -> None:
     log.call(purpose="summary", result="end_turn")
     for id in ("r1", "r2"):
         log.add(RequestSent(turn_id="t1", adapter="a", model="m", messages=1, estimated_tokens=5, request_id=id))
-    rows = section(written(log), "Provider calls").splitlines()[3:7]
+    rows = section(written(log), "Requests").splitlines()[3:7]
     assert [row.split("|")[-2].strip() for row in rows] == ["summary failed", "summary", "no end logged", "running"]
     log.end()
     assert "running" not in written(log)
@@ -261,7 +261,7 @@ def test_a_turn_without_a_call_is_complete() -> None:
     log.end("limit", "The budget of this chat is used up.")
     text = written(log)
     assert "> The budget of this chat is used up." in text
-    assert section(text, "Provider calls").strip() == "None."
+    assert section(text, "Requests").strip() == "None."
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

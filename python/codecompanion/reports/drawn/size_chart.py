@@ -190,8 +190,7 @@ def _numbers(requests: int, cells: int, look: _Look) -> ChartLine:
     """Return the line with the numbers of the requests."""
     last = str(requests)
     gap = cells - 1 - len(last)
-    between = "requests".center(gap) if gap > 12 else " " * max(1, gap)
-    text = look.margin + ("1" if requests == 1 else f"1{between}{last}")
+    text = look.margin + ("1" if requests == 1 else f"1{' ' * max(1, gap)}{last}")
     return ChartLine(text, (Span(0, len(text), "limit"),))
 
 

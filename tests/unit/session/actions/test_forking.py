@@ -238,7 +238,7 @@ async def test_costs_before_the_fork_are_counted_once(tmp_path: Path) -> None:
     assert "Nothing has been sent yet" in show["text"]
     await say(bench, branch, 1, 9)
     assert bench.store.spent("branch").usd == pytest.approx(paid.usd / 2)
-    assert "1 provider call in 1 turn" in Reports().show_cost(bench.services, ShowCost(chat="branch"))["text"]
+    assert "1 request in 1 turn" in Reports().show_cost(bench.services, ShowCost(chat="branch"))["text"]
 
 
 async def test_the_buffer_shows_the_messages_of_the_branch(tmp_path: Path) -> None:

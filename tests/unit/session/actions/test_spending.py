@@ -99,10 +99,10 @@ async def test_calls_without_a_price_never_exhaust_a_budget(tmp_path):
     assert [event.reason for event in bench.of(TurnFinished)] == ["done", "done", "done"]
     unknown, warning = [event.text for event in bench.of(Notice) if event.level == "WARN"]
     assert unknown == (
-        "Price unknown: the budget of this chat ($1.00, interactions.chat.opts.budget) cannot count all calls of this"
-        " chat. Set it with the adapter's `opts.price`."
+        "Price unknown: the budget of this chat ($1.00, interactions.chat.opts.budget) cannot count all"
+        " requests of this chat. Set the price with `opts.price` of the adapter."
     )
-    assert warning.endswith("2 calls without a known price are not counted.")
+    assert warning.endswith("2 requests without a known price are not counted.")
 
 
 async def test_a_total_budget_also_reports_that_it_cannot_count_a_chat(tmp_path):
