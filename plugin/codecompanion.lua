@@ -67,13 +67,13 @@ command("CodeCompanionRevert", "revert", "Revert file changes: choose from a lis
 command(
   "CodeCompanionChanges",
   "changes",
-  "Put the file changes of the newest turn (!: of the chat) into the quickfix list",
+  "Review the file changes of the newest turn (!: of the chat); opens the quickfix list",
   { bang = true }
 )
 command("CodeCompanionComplete", "complete_now", "Ask for suggestions at the cursor", {})
 command("CodeCompanionContext", "context", "Show the code a question would get, and why", { nargs = "*" })
 command("CodeCompanionCost", "cost", "Show the cost of the chat", {})
-command("CodeCompanionTrace", "trace", "Show a turn call by call, by default the newest", { nargs = "?" })
+command("CodeCompanionTrace", "trace", "Show a turn request by request, by default the newest", { nargs = "?" })
 
 -- Chats are reopened by the names of their buffers: `:e`, `:b`, session files. Nothing is loaded before.
 local group = api.nvim_create_augroup("codecompanion.buffers", {})
@@ -99,7 +99,7 @@ plug("n", "Chat", "<Cmd>CodeCompanionChat<CR>", "Open a chat")
 plug("x", "Chat", ":CodeCompanionChat<CR>", "Add the selection to the chat's draft")
 plug("n", "Toggle", "<Cmd>CodeCompanionChat Toggle<CR>", "Show or hide the chat")
 plug("n", "Cost", "<Cmd>CodeCompanionCost<CR>", "Show the cost of the chat")
-plug("n", "Trace", "<Cmd>CodeCompanionTrace<CR>", "Show the newest turn call by call")
+plug("n", "Trace", "<Cmd>CodeCompanionTrace<CR>", "Show the newest turn request by request")
 plug("n", "Resume", "<Cmd>CodeCompanionChat Resume<CR>", "Resume a stored chat")
 plug("n", "Compact", "<Cmd>CodeCompanionCompact<CR>", "Compact the chat")
 plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the newest edit, compaction, pin … of the chat")

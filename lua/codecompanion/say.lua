@@ -139,11 +139,17 @@ function M.once(text, level)
 end
 
 ---Show a short response to a key: it is not stored in `:messages` and is cut before it could cause a prompt.
----@param text string
+---@param text string|string[] The response; a list contains variants, longest first
 function M.hint(text)
-  local line, cells = one_line(text), math.max(room() - 1, 1)
-  if vim.api.nvim_strwidth(line) > cells then
-    line = require("codecompanion.text.shorten_sentence").line(line, cells)
+  local room, line = math.max(vim.v.echospace - 1, 1), ""
+  for _, variant in ipairs(type(text) == "table" and text or { text }) do
+    line = one_line(variant)
+    if vim.api.nvim_strwidth(line) <= room then
+      break
+    end
+  end
+  if vim.api.nvim_strwidth(line) > room then
+    line = require("codecompanion.text.shorten_sentence").line(line, room)
   end
   vim.api.nvim_echo({ { line } }, false, {})
 end

@@ -1144,7 +1144,7 @@
 ---@field width? integer
 ---@field ascii? boolean
 
----→ `{title, text, turn, turns}`: a turn call by call, by default the newest turn (R-357), read from the log.
+---→ `{title, text, turn, turns}`: a turn request by request, by default the newest (R-357). Read from the log.
 ---@class CodeCompanion.Request.ShowTrace
 ---@field id? integer
 ---@field chat? string

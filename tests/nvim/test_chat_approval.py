@@ -658,6 +658,18 @@ def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver)
     assert chat.sent("approve") == []
 
 
+def test_the_message_about_always_is_not_cut(nvim_factory: Callable[..., Nvim]) -> None:
+    """Where the reason does not fit, the message points to the approval, which has all of it."""
+    chat = make_chat(nvim_factory, size=(80, 24))
+    chat.accept("go")
+    told = "text from the untrusted folder ~/work/a-project is in the context (:CodeCompanion trust)"
+    ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)
+    shown = " ".join(chat.nvim.wait_screen("! “Always” is off").replace("▎", " ").split())
+    assert f"“Always” is off: {told}" in shown
+    chat.nvim.feed("]ag1")
+    chat.nvim.wait_screen("codecompanion: “Always” is off; the approval says why")
+
+
 def test_each_row_of_a_long_warning_has_the_bar(chat: ChatDriver) -> None:
     """A path longer than a row is split, and each part has the bar."""
     chat.accept("go")

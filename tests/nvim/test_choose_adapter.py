@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -236,6 +237,10 @@ def test_the_line_for_the_configuration_can_be_copied(start: Start) -> None:
     line = nvim.lua("return vim.fn.getreg('\"')")
     assert line == 'interactions = { chat = { adapter = "gemini" } },'
     assert nvim.lua(f"return load('return {{ {line} }}')().interactions.chat.adapter") == "gemini"
+    for columns, said in ((120, f"Copied for setup(): {line}"), (60, "Copied the entry for setup(); p pastes it")):
+        nvim.request("nvim_ui_try_resize", columns, 40)
+        nvim.feed("y")
+        nvim.wait_screen(re.escape(said))
 
 
 def test_the_page_for_a_key_is_opened(start: Start) -> None:

@@ -133,6 +133,16 @@ def project(root: Path, *entries: tuple[str, list[str]]) -> None:
     (work / ".mcp.json").write_text(json.dumps({"mcpServers": table}))
 
 
+def test_a_row_of_the_page_is_not_cut_inside_a_word(nvim_factory, tmp_path):
+    project(tmp_path, ("a-server", ["sh"]), ("another-server", ["sh"]))
+    with ChatServerThread(key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(40, 24))
+        chat.nvim.command("CodeCompanion mcp")
+        chat.nvim.wait_screen(r"│\.mcp\.json · a-server, another-server +│\n│ +· not trusted: a to review +│")
+        chat.nvim.request("nvim_ui_try_resize", 80, 24)
+        chat.nvim.wait_screen(r"│\.mcp\.json · a-server, another-server · not trusted: a to review +│")
+
+
 def test_the_servers_of_a_project_are_started_after_the_user_trusts_them(nvim_factory, tmp_path):
     """The exact command line is shown and nothing runs before it is trusted.
 

@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
+
 from chat_driver import ChatDriver, make_chat
 from harness import Nvim
 
@@ -49,6 +51,22 @@ def test_the_palette_outside_a_chat_offers_its_commands_and_no_keys(nvim_factory
     assert {"/compact", "/cost", ":CodeCompanionTrace"} <= found
     assert "gX" not in found
     assert ":CodeCompanion trust" in {ways for _, _, ways in entries}
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_no_row_is_cut(nvim_factory: Callable[..., Nvim], columns: int) -> None:
+    """Each has its name and its key or command; 40 columns have only the names, on more than one row if necessary."""
+    chat = make_chat(nvim_factory, size=(columns, 110))
+    entries = [entry for entry in chat.nvim.lua(LIST) if entry[0] == "chat"]
+    chat.nvim.command("CodeCompanion")
+    chat.nvim.wait_screen("Choose a model")
+    assert chat.nvim.lua("return vim.wo.wrap and vim.wo.linebreak")
+    rows = chat.nvim.lines()
+    assert len(entries) > 50
+    for _, name, ways in entries:
+        [row] = [row for row in rows if row.startswith("chat") and name in row]
+        assert row.endswith(name) if columns == 40 else row.endswith(ways), row
+        assert len(row) <= columns - 4 or columns == 40, row
 
 
 def test_an_entry_runs_and_one_with_an_argument_begins_the_command(nvim_factory: Callable[..., Nvim]) -> None:

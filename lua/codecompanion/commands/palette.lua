@@ -1,5 +1,6 @@
----The palette (`:CodeCompanion` and `:CodeCompanionActions`), which lists every available action by group, with its key
----or command. It uses `vim.ui.select`, so telescope, fzf-lua, snacks or mini.pick can display it.
+---The palette, `:CodeCompanion` and `:CodeCompanionActions`: lists every action that is possible here, by group, with
+---the key or the command that does it. It uses `vim.ui.select`, so telescope, fzf-lua, snacks or mini.pick can display
+---it.
 
 local api = vim.api
 local choice = require("codecompanion.adapters.default_adapter")
@@ -9,46 +10,56 @@ local fit = require("codecompanion.text.fit")
 
 local M = {}
 
+local GROUP = "%-7s  "
+local GROUP_WIDTH = 9
+local BESIDE_TEXT = 2 -- cells that our own list leaves free beside its longest line
 local NARROW = 50 -- cells beside the group
 local MIN_TEXT = 20
+local MAX_NAME = 80 -- of a chat or of a prompt of the user
 
 ---@param text string
 ---@param width integer
----@param shorten? fun(text: string, width: integer): string
+---@param shorten? fun(text: string, width: integer): string Without it, a longer text is kept
 ---@return string
 local function cell(text, width, shorten)
   text = text:gsub("[%c]+", " ")
-  text = api.nvim_strwidth(text) > width and (shorten or fit.cut)(text, width) or text
+  text = shorten and shorten(text, width) or text
   return text .. (" "):rep(width - api.nvim_strwidth(text))
 end
 
----Return a formatter that aligns columns to the screen width. On a narrow screen, the name takes priority.
+---Return a formatter that aligns columns to the available width. A name wider than its column moves the way to call it
+---to the right, or to the next row; on a narrow screen only the name is shown.
 ---@param actions CodeCompanion.Action[]
----@param columns integer Screen width
+---@param width integer Available cells
 ---@return fun(action: CodeCompanion.Action): string
-function M.formatter(actions, columns)
+function M.formatter(actions, width)
   local longest, from_width = 10, 0
   for _, action in ipairs(actions) do
     longest = math.max(longest, api.nvim_strwidth(action.name))
     from_width = math.max(from_width, api.nvim_strwidth(action.from))
   end
-  local room = math.max(20, columns - 16) -- borders, marks, the group
+  local room = math.max(20, width - GROUP_WIDTH)
   local is_narrow = room < NARROW
   local name_width = math.min(longest, is_narrow and room or math.floor(room * 0.35))
-  from_width = math.min(from_width, is_narrow and math.max(0, room - name_width - 2) or math.floor(room * 0.4))
+  from_width = is_narrow and 0 or math.min(from_width, math.floor(room * 0.4))
   local text_width = math.max(0, room - name_width - from_width - 4)
-  if text_width < MIN_TEXT and not is_narrow then -- too narrow to be readable; show only the name and how to call it
-    name_width, text_width = math.min(longest, room - from_width - 2), 0
+  if text_width < MIN_TEXT then -- too narrow to be readable; show only the name and how to call it
+    name_width, text_width = is_narrow and name_width or math.min(longest, room - from_width - 2), 0
   end
   return function(action)
-    local has_text = text_width >= MIN_TEXT
-    local whole = action.description == "" and has_text and name_width + 2 + text_width or name_width
-    local line = ("%-7s  %s"):format(action.group, cell(action.name, whole, fit.squeeze))
-    if has_text and action.description ~= "" then
-      line = ("%s  %s"):format(line, cell(action.description, text_width))
+    local line = GROUP:format(action.group)
+    if text_width > 0 and action.description ~= "" then
+      line = line .. cell(fit.cut_words(action.name, MAX_NAME), name_width) .. "  "
+      line = line .. cell(action.description, text_width, fit.cut_words)
+    else
+      local whole = text_width > 0 and name_width + 2 + text_width or name_width
+      line = line .. cell(fit.cut_words(action.name, MAX_NAME), whole)
     end
-    if from_width > 8 then
-      line = ("%s  %s"):format(line, cell(action.from, from_width, fit.squeeze))
+    if from_width > 0 and action.from ~= "" then
+      local left = width - api.nvim_strwidth(line) - 2
+      local from = api.nvim_strwidth(action.from) > left and action.from:match("^(.-)  ") or action.from
+      line = api.nvim_strwidth(from) > left and cell(line, width + BESIDE_TEXT) or line .. "  "
+      line = line .. from
     end
     return (line:gsub("%s+$", ""))
   end
@@ -75,10 +86,13 @@ function M.open(args)
   end
   local function show()
     local actions = entries.list(context, has_model())
+    -- our own list uses the whole screen; other pickers have borders, a prompt and marks
+    local beside = choose.is_builtin_select() and 4 or 7
     choose.select(actions, {
       prompt = "CodeCompanion",
       kind = "codecompanion.actions",
-      format_item = M.formatter(actions, vim.o.columns),
+      format_item = M.formatter(actions, vim.o.columns - beside),
+      hanging = GROUP_WIDTH,
     }, function(action)
       if action then
         vim.schedule(action.run)

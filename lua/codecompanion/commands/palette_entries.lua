@@ -42,11 +42,12 @@ local function of_command(name, description, command)
   }
 end
 
----Return the first clause of a description, capitalised.
+---Return the first clause of a description, capitalised, without alternatives and a note on its `!`.
 ---@param description string
 ---@return string
 local function short(description)
-  local clause = description:match("^(.-)[;:]") or description
+  local plain = description:gsub(" %(!: .-%)", ""):gsub(", or .*", ""):gsub("`", "")
+  local clause = plain:match("^(.-)[;:]") or plain
   return clause:sub(1, 1):upper() .. clause:sub(2)
 end
 

@@ -137,7 +137,7 @@ return {
     end,
   },
   commit = {
-    description = "write a commit message for the staged changes into the commit buffer",
+    description = "write a commit message: for the staged changes, into the commit buffer",
     run = function()
       require("codecompanion.headless.commit_message").run()
     end,
@@ -149,7 +149,7 @@ return {
     end,
   },
   approvals = {
-    description = "list calls that run without asking, and revoke them",
+    description = "list the given approvals, and revoke them",
     run = function()
       local chat = require("codecompanion.chat").current()
       if not chat then
@@ -223,7 +223,7 @@ return {
     end,
   },
   logout = {
-    description = "delete the login that `login` stored",
+    description = "delete the stored login",
     arguments = { "chatgpt", "copilot" },
     run = function(arguments)
       require("codecompanion.pages.login_page").forget(arguments[1])

@@ -17,6 +17,7 @@ local M = {}
 
 local FOOTER = { "r (re)start", "s stop", "t tool on or off", "K output", "a trust", "q close" }
 local MARKS = { ready = "✓", starting = "…", failed = "✗", off = "-", ["not started"] = "·" }
+local HANGING = "  " -- before the further rows of a long line
 local NOTHING = {
   "No MCP server is configured.",
   "",
@@ -114,18 +115,35 @@ local function file_line(file, root)
   return shown(("%s · %s · %s"):format(name, table.concat(file.servers, ", "), state))
 end
 
+---Return a line in rows that are not split inside a word, the further ones with more indentation.
+---@param text string
+---@param width integer
+---@return string[]
+local function rows_of(text, width)
+  local indent = text:match("^ *")
+  local rows = fit.wrap(text:gsub("^( *[^%w%s]+) ", "%1\1"), width - #indent - #HANGING) -- the mark stays with its name
+  for at, row in ipairs(rows) do
+    rows[at] = indent .. (at > 1 and HANGING or "") .. row:gsub("\1", " ")
+  end
+  return rows
+end
+
 ---@param now CodeCompanion.McpShown
+---@param width integer
 ---@return string[] lines
 ---@return CodeCompanion.McpLine[] about The subject of each line
-local function page(now)
+local function page(now, width)
   local lines, about = {}, {}
+  local function put(text, what)
+    for _, row in ipairs(api.nvim_strwidth(text) > width and rows_of(text, width) or { text }) do
+      lines[#lines + 1], about[#about + 1] = row, what
+    end
+  end
   for index, server in ipairs(now.servers) do
     if index > 1 then
-      lines[#lines + 1], about[#about + 1] = "", {}
+      put("", {})
     end
-    put_server(server, now.root, function(text, what)
-      lines[#lines + 1], about[#about + 1] = text, what
-    end)
+    put_server(server, now.root, put)
   end
   if vim.iter(now.servers):any(function(server)
     return server.lacks_packages
@@ -133,14 +151,14 @@ local function page(now)
     local by_hand = require("codecompanion.install").by_hand("mcp")
     local text = by_hand and "Your own Python needs the packages: " .. by_hand
       or ":CodeCompanion install mcp installs the packages."
-    vim.list_extend(lines, { "", text })
-    vim.list_extend(about, { {}, {} })
+    put("", {})
+    put(text, {})
   end
   for index, file in ipairs(now.files) do
     if index == 1 and #lines > 0 then
-      lines[#lines + 1], about[#about + 1] = "", {}
+      put("", {})
     end
-    lines[#lines + 1], about[#about + 1] = file_line(file, now.root), { file = file }
+    put(file_line(file, now.root), { file = file })
   end
   if #lines == 0 then
     return NOTHING, {}
@@ -174,10 +192,19 @@ end
 ---@param place CodeCompanion.McpPlace
 ---@param now CodeCompanion.McpShown
 local function show(place, now)
-  local lines, about = page(now)
+  local lines, about = page(now, float.default_width())
   local folder = shown(vim.fn.fnamemodify(now.root, ":~"))
   local title = "MCP servers of " .. fit.path(folder, math.min(60, math.max(10, vim.o.columns - 20)))
-  local bufnr, win = float.open({ title = title, lines = lines, footer = FOOTER, wrap = false })
+  local bufnr, win = float.open({
+    title = title,
+    lines = lines,
+    footer = FOOTER,
+    hanging = #HANGING,
+    layout = function()
+      lines, about = page(now, float.default_width())
+      return lines, float.default_width()
+    end,
+  })
   vim.wo[win].cursorline = true
   local on = scratch.keys(bufnr, win, function(line)
     return about[line] and (about[line].server or about[line].file) and about[line] or nil
@@ -185,7 +212,8 @@ local function show(place, now)
   local function reload()
     load(place, function(later)
       if api.nvim_win_is_valid(win) then
-        lines, about = page(later)
+        now = later
+        lines, about = page(now, api.nvim_win_get_width(win))
         float.update(win, lines)
       end
     end)

@@ -95,6 +95,7 @@ end
 ---@field many? boolean Several items can be marked
 ---@field width? number
 ---@field wrap? boolean
+---@field hanging? integer Indentation of the further rows of a wrapped line
 ---@field keys? CodeCompanion.ListKey[]
 ---@field accept? fun(item: any, close: fun(items?: any[])) Handles `<CR>`; unless it calls `close` the list stays open
 ---@field layout? fun(): string[], integer Returns as many lines as before, and their width, after the editor was
@@ -113,7 +114,7 @@ function M.list(lines, at, options, done)
     title = options.title,
     lines = lines,
     wrap = options.wrap == true,
-    hanging = 2,
+    hanging = options.hanging or 2,
     width = options.width or M.width(lines, options),
     footer = hints(options),
     layout = options.layout,
@@ -200,7 +201,7 @@ local function own_list(items, options, done)
   end
   local bufnr = M.list(lines, function(line)
     return by_line[line]
-  end, { title = options.prompt or "Choose", many = options.many, wrap = true }, done)
+  end, { title = options.prompt or "Choose", many = options.many, wrap = true, hanging = options.hanging }, done)
   local ns, first, current = api.nvim_create_namespace("codecompanion.chat.choose_dim"), nil, nil
   for line, text in ipairs(lines) do
     local item = by_line[line]
@@ -217,8 +218,8 @@ local function own_list(items, options, done)
   api.nvim_win_set_cursor(0, { current or first or 1, 0 })
 end
 
----Choose an item. Our own list also supports `group_of(item)`, the heading above adjacent items, `is_dim(item)`, and
----`is_current(item)`, where the cursor starts.
+---Choose an item. Our own list also supports `group_of(item)`, the heading above adjacent items, `is_dim(item)`,
+---`is_current(item)`, where the cursor starts, and `hanging`.
 ---@generic T
 ---@param items T[]
 ---@param options table As for `vim.ui.select`

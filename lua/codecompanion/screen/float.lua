@@ -100,13 +100,19 @@ local function has_more(win)
   return vim.wo[win].wrap and rows > api.nvim_win_get_height(win)
 end
 
+---Return the width of a float without a width of its own.
+---@return integer
+function M.default_width()
+  return math.max(10, math.min(math.max(MIN_WIDTH, math.floor(vim.o.columns * SHARE)), vim.o.columns - 2))
+end
+
 ---Return the position of the float: centred, within the available space.
 ---@param options CodeCompanion.FloatOptions
 ---@param lines string[]
 ---@return table
 local function place(options, lines)
   local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
-  local wanted = options.width and cells(options.width, columns) or math.max(MIN_WIDTH, math.floor(columns * SHARE))
+  local wanted = options.width and cells(options.width, columns) or M.default_width()
   local width = math.max(10, math.min(wanted, columns - 2, options.max_width or columns))
   local needed = options.wrap == false and #lines or wrapped_rows(lines, width, rows)
   local height = math.max(1, math.min(needed, rows - 2))

@@ -105,9 +105,9 @@ function M.line(text, room)
     return sentences .. (api.nvim_strwidth(sentences .. more) <= room and more or " …")
   end
   if room < MIN_CUT + api.nvim_strwidth(MORE) then
-    return fit.cut(text, math.max(room, 1))
+    return fit.cut_words(text, math.max(room, 1))
   end
-  return fit.cut(text, room - api.nvim_strwidth(MORE) + 1):gsub("…$", "") .. MORE
+  return fit.cut_words(text, room - api.nvim_strwidth(MORE) + 1):gsub("…$", "") .. MORE
 end
 
 return M

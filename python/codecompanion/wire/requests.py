@@ -618,7 +618,7 @@ class ShowCost(Request, frozen=True, kw_only=True):
 
 
 class ShowTrace(Request, frozen=True, kw_only=True):
-    """→ `{title, text, turn, turns}`: a turn call by call, by default the newest turn (R-357), read from the log."""
+    """→ `{title, text, turn, turns}`: a turn request by request, by default the newest (R-357). Read from the log."""
 
     turn: int | None = None
     width: int = 80

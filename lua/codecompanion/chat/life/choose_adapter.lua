@@ -197,7 +197,7 @@ local function copy_line(item)
   local line = item.state == "template" and OWN_SERVER or M.lua_line(item.name, item.model)
   vim.fn.setreg('"', line)
   pcall(vim.fn.setreg, "+", line)
-  say.hint("Copied for setup(): " .. line)
+  say.hint({ "Copied for setup(): " .. line, "Copied the entry for setup(); p pastes it", "Copied; p pastes it" })
 end
 
 ---@param item CodeCompanion.AdapterReadiness

@@ -61,7 +61,7 @@ return {
   {
     name = "approvals",
     is_unlisted = true,
-    description = "List calls that run without asking, and revoke them",
+    description = "List the given approvals, and revoke them",
     run = function(chat)
       require("codecompanion.chat.lists.grants").open(chat)
     end,

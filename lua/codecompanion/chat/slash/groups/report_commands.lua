@@ -21,7 +21,7 @@ return {
   {
     name = "trace",
     is_unlisted = true,
-    description = "Show a turn call by call", -- R-357; the newest by default
+    description = "Show a turn request by request", -- R-357; the newest by default
     argument = "[turn]",
     run = function(chat, argument, refuse)
       require("codecompanion.chat.reports").trace(chat, argument, refuse)
