@@ -141,15 +141,15 @@ end
 ---Show a short response to a key: it is not stored in `:messages` and is cut before it could cause a prompt.
 ---@param text string|string[] The response; a list contains variants, longest first
 function M.hint(text)
-  local room, line = math.max(vim.v.echospace - 1, 1), ""
+  local cells, line = math.max(room() - 1, 1), ""
   for _, variant in ipairs(type(text) == "table" and text or { text }) do
     line = one_line(variant)
-    if vim.api.nvim_strwidth(line) <= room then
+    if vim.api.nvim_strwidth(line) <= cells then
       break
     end
   end
-  if vim.api.nvim_strwidth(line) > room then
-    line = require("codecompanion.text.shorten_sentence").line(line, room)
+  if vim.api.nvim_strwidth(line) > cells then
+    line = require("codecompanion.text.shorten_sentence").line(line, cells)
   end
   vim.api.nvim_echo({ { line } }, false, {})
 end
