@@ -36,7 +36,10 @@ from codecompanion.counting.tokens import estimate_text
 from codecompanion.model.messages import Message
 from tests.local_model import llama_server
 
-HEAD = ("chat", "asked", "tokens read", "from the cache", "s to the first token", "tokens written", "verdict")
+HEAD = (
+    *("chat", "method", "tokens read", "tokens from the cache", "seconds to first token"),
+    *("tokens written", "result"),
+)
 PARAGRAPH_CHARS = 1_600
 FEWER = ("request", "files", "pending", "current")
 DRAFT = (
@@ -104,7 +107,7 @@ def orders(chat: Sequence[Message], tokens: int) -> Iterator[tuple[str, str, Sch
     fewer = in_place.format(order=DRAFT.format(headings=headings, draft=draft))
     yield "in the chat, four sections and a draft", fewer, four, True
     entries = tuple(f'<message role="{one.role}">{one.text}</message>' for one in chat)
-    yield "by transcript, nine sections", wrap(entries, prompt), nine, False
+    yield "from a transcript, nine sections", wrap(entries, prompt), nine, False
 
 
 def rows(url: str, chats: int, chars: int, tokens: int) -> Iterator[tuple[str, ...]]:

@@ -119,9 +119,9 @@ MEASUREMENTS = (
         "Many chunks at once",
         (
             Figure("lines_stall", "as lines: longest stall of the editor"),
-            Figure("lines_shown", "as lines: all shown"),
-            Figure("line_stall", "as one endless line: longest stall"),
-            Figure("line_shown", "as one endless line: all shown"),
+            Figure("lines_shown", "as lines: time until all are shown"),
+            Figure("line_stall", "as a single line: longest stall of the editor"),
+            Figure("line_shown", "as a single line: time until all are shown"),
         ),
         burst,
         sizes=(5_000,),
@@ -142,7 +142,7 @@ MEASUREMENTS = (
     Measurement(
         "memory",
         "Memory",
-        (Figure("memory", "Neovim and host", "MB"),),
+        (Figure("memory", "memory of Neovim and the host", "MB"),),
         memory,
         sizes=(0, 1_000, 10_000),
         quick_sizes=(0,),

@@ -89,17 +89,17 @@ def _questions(size: int, count: int, run: int) -> list[str]:
 MEASUREMENTS = (
     Measurement(
         "chat_search",
-        "A search in stored chats",
+        "Searching stored chats",
         (
-            Figure("wall", "in all chats, p95", of="p95"),
-            Figure("cpu", "CPU of it, p95", of="p95"),
-            Figure("recall", "in the removed messages of a chat (recall), p95", of="p95"),
-            Figure("recall_cpu", "CPU of it, p95", of="p95"),
+            Figure("wall", "all chats, p95", of="p95"),
+            Figure("cpu", "all chats: CPU time, p95", of="p95"),
+            Figure("recall", "removed messages of a chat (recall), p95", of="p95"),
+            Figure("recall_cpu", "removed messages of a chat: CPU time, p95", of="p95"),
         ),
         chat_search,
         sizes=(500, 5_000, 50_000),
         quick_sizes=(100,),
         size_unit="messages",
-        note="Words are as frequent as in a language; all messages are in one chat.",
+        note="Word frequencies are those of natural language; all messages are in one chat.",
     ),
 )

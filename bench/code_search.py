@@ -64,8 +64,8 @@ def _write_project(root: Path, lines: int) -> Path:
 MEASUREMENTS = (
     Measurement(
         "code_search",
-        "A search in the index of a project",
-        (Figure("wall", "a query, p95", of="p95"), Figure("cpu", "CPU of a query, p95", of="p95")),
+        "Searching the code index of a project",
+        (Figure("wall", "time per query, p95", of="p95"), Figure("cpu", "CPU time per query, p95", of="p95")),
         code_search,
         sizes=(100_000, 1_000_000),
         quick_sizes=(2_000,),

@@ -93,14 +93,17 @@ MEASUREMENTS = (
         "An edit in place",
         (
             Figure("edit", "command → first proposed text"),
-            Figure("times", "… by a plain message's first token", "×"),
+            Figure("times", "… divided by the time to a plain message's first token", "×"),
         ),
         edit_in_place,
     ),
     Measurement(
         "mcp",
         "A tool of an MCP server",
-        (Figure("step", "tool call sent → next request received"), Figure("times", "… by a built-in tool's", "×")),
+        (
+            Figure("step", "tool call sent → next request received"),
+            Figure("times", "… divided by the time of a built-in tool", "×"),
+        ),
         mcp_call,
     ),
 )

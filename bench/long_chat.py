@@ -126,7 +126,7 @@ MEASUREMENTS = (
         "redraw",
         "`:e` in a long chat",
         (
-            Figure("blocked", "the editor is blocked"),
+            Figure("blocked", "time the editor is blocked"),
             Figure("paint", "newest message painted"),
             Figure("whole", "everything drawn"),
             Figure("stall", "longest stall of the editor"),
@@ -142,7 +142,7 @@ MEASUREMENTS = (
         (
             Figure("typed", "in the input: key → drawn, p95", of="p95"),
             Figure("moved", "j and k in the transcript: key → drawn, p95", of="p95"),
-            Figure("crossed", "cursor crosses between the two: the read-only guard"),
+            Figure("crossed", "cursor moves between the two: time of the read-only guard"),
         ),
         using,
         sizes=(800, 8_000),
@@ -151,8 +151,8 @@ MEASUREMENTS = (
     ),
     Measurement(
         "list",
-        "The list of stored chats",
-        (Figure("shown", "command → on the screen"), Figure("stall", "longest stall of the editor")),
+        "Listing stored chats",
+        (Figure("shown", "command → list on the screen"), Figure("stall", "longest stall of the editor")),
         listing,
         sizes=(100, 1_000),
         quick_sizes=(20,),

@@ -55,7 +55,11 @@ def label(row: Row, measurement: Measurement) -> str:
     """Return the label of a line: the figure, and the size if the measurement has sizes."""
     if not measurement.size_unit:
         return row.figure.title
-    return f"{row.figure.title}, {row.size:,} {measurement.size_unit}"
+    return f"{row.figure.title}, {_sized(row.size, measurement.size_unit)}"
+
+
+def _sized(size: int, unit: str) -> str:
+    return f"{size:,} {unit.removesuffix('s') if size == 1 else unit}"
 
 
 def text(measurement: Measurement, taken: Sequence[Taken]) -> Iterator[str]:
@@ -78,7 +82,7 @@ def markdown(measurement: Measurement, taken: Sequence[Taken]) -> Iterator[str]:
     note = f". {measurement.note}" if measurement.note else ""
     yield f"**{measurement.title}** (`--only {measurement.name}`){note}"
     yield ""
-    heads = [f"{size:,} {measurement.size_unit}" for size in sizes] if measurement.size_unit else ["measured"]
+    heads = [_sized(size, measurement.size_unit) for size in sizes] if measurement.size_unit else ["measured"]
     heads = ["", *heads, *(["growth"] if grows else [])]
     yield "| " + " | ".join(heads) + " |"
     yield "|" + "---|" * len(heads)

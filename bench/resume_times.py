@@ -74,11 +74,11 @@ def resume_beside(side: Side, size: int, room: Room) -> Samples:
 MEASUREMENTS = (
     Measurement(
         "first_paint",
-        "A stored chat",
+        "Opening a stored chat",
         (
-            Figure("paint", "command → its newest message painted"),
-            Figure("cpu", "CPU of all processes until then"),
-            Figure("turn", "a message sent at once → first token"),
+            Figure("paint", "command → newest message painted"),
+            Figure("cpu", "CPU time of all processes until then"),
+            Figure("turn", "message sent at once → first token"),
             Figure("stall", "longest stall of the editor"),
         ),
         first_paint,
@@ -86,12 +86,12 @@ MEASUREMENTS = (
         quick_sizes=(100, 500),
         size_unit="messages",
         peer_sizes=(100, 500, 5_000),
-        note="codecompanion.nvim stores no chats; it is given the same messages from a file.",
+        note="codecompanion.nvim stores no chats, so it reads these messages from a file.",
     ),
     Measurement(
         "resume_beside",
-        "A stored chat is opened while another one streams",
-        (Figure("gap", "longest pause of the stream"), Figure("before", "… in the second before")),
+        "Opening a stored chat while another chat streams",
+        (Figure("gap", "longest pause of the stream"), Figure("before", "… in the second before the chat is opened")),
         resume_beside,
         sizes=(5_000,),
         quick_sizes=(500,),

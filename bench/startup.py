@@ -120,22 +120,22 @@ def _imported(file: Path) -> list[str]:
 MEASUREMENTS = (
     Measurement(
         "start_up",
-        "Added to Neovim's start",
+        "Time added to Neovim's startup",
         (Figure("added", "plugin/ and setup()"),),
         start_up,
         peer_sizes=(0,),
     ),
     Measurement(
         "cold_start",
-        "Cold start: first chat opened and sent at once",
+        "Cold start: opening the first chat and sending a message at once",
         (
             Figure("first", "command → first token"),
-            Figure("cpu", "CPU of all processes until then"),
+            Figure("cpu", "CPU time of all processes until the first token"),
             Figure("paint", "command → chat painted"),
             Figure("stall", "longest stall of the editor"),
             Figure("python", "Python modules loaded", ""),
-            Figure("own", "… of this project", ""),
-            Figure("lua", "Lua modules loaded (the plugin's, and plenary's)", ""),
+            Figure("own", "… of which belong to this plugin", ""),
+            Figure("lua", "Lua modules loaded (the plugin's and plenary.nvim's)", ""),
         ),
         cold_start,
         peer_sizes=(0,),

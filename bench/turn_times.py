@@ -101,9 +101,9 @@ MEASUREMENTS = (
         "turns",
         "A message in a warm chat",
         (
-            Figure("blocked", "the editor is blocked"),
+            Figure("blocked", "time the editor is blocked"),
             Figure("first", "sent → first token"),
-            Figure("cpu", "CPU of all processes, a turn"),
+            Figure("cpu", "CPU time of all processes per turn"),
             Figure("step", "tool loop: tool call sent → next request received"),
         ),
         turns,
@@ -116,9 +116,9 @@ MEASUREMENTS = (
         "open_buffers",
         "A message with open buffers",
         (
-            Figure("blocked", "the editor is blocked"),
+            Figure("blocked", "time the editor is blocked"),
             Figure("first", "sent → first token"),
-            Figure("blocked_mention", "with #{buffers}: the editor is blocked"),
+            Figure("blocked_mention", "with #{buffers}: time the editor is blocked"),
             Figure("first_mention", "with #{buffers}: sent → first token"),
         ),
         open_buffers,

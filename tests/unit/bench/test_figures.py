@@ -106,6 +106,11 @@ def test_the_table_of_one_size_has_no_growth_and_a_figure_without_samples_no_row
     ]
 
 
+def test_a_size_of_one_is_singular() -> None:
+    one = replace(TURNS, size_unit="buffers", note="")
+    assert list(markdown(one, [taken(0, OURS, 1, 5.0)]))[2] == "|  | 1 buffer |"
+
+
 def test_the_report_shows_the_load_of_the_machine_and_marks_a_quick_run() -> None:
     machine = Machine(2, "NVIM v0.11.4", "3.11.7", 1.5, 4.0, 0.25, 600.0, 300.0, 3)
     assert "load average 1.5 → 4.0, other programs used 25% of the cores." in machine.line()
