@@ -4,13 +4,13 @@
 
 local M = {}
 
-local COMPACTION = "string: the compaction it belongs to, or empty"
+local COMPACTION = "string: id of the compaction that the event belongs to, or empty"
 
 ---@type CodeCompanion.Autocmd[]
 M.list = {
   {
     name = "CodeCompanionContextCompactionStarted",
-    description = "A history compaction began; a SessionHistoryContinuationUpdated or ContextCompactionFailed follows.",
+    description = "A history compaction began. SessionHistoryContinuationUpdated or ContextCompactionFailed follows.",
     data = {
       { "scope", 'string: "history"' },
       { "input_limit_tokens", "integer: maximum input of the model" },
@@ -21,7 +21,7 @@ M.list = {
   },
   {
     name = "CodeCompanionContextCompactionFailed",
-    description = "A history compaction failed: there is no new summary.",
+    description = "A history compaction failed, so there is no new summary.",
     data = {
       { "scope", 'string: "history"' },
       { "input_limit_tokens", "integer: maximum input of the model" },
@@ -39,13 +39,13 @@ M.list = {
       { "event_version", "integer: 1" },
       { "artifact_version", "integer: 1" },
       { "renderer_version", "integer: 1" },
-      { "frontier_turn_id", "string: the last turn the summary covers" },
-      { "consolidated_turn_count", "integer: number of turns it covers" },
-      { "newly_consolidated_turn_count", "integer: number of new turns among them" },
+      { "frontier_turn_id", "string: id of the last turn that the summary covers" },
+      { "consolidated_turn_count", "integer: number of turns that the summary covers" },
+      { "newly_consolidated_turn_count", "integer: number of these turns that are new in the summary" },
       { "update_reason", "string: semantic_closure, token_pressure, rebuild, checkpoint_restore or manual_request" },
       { "activity_text", "string: one line for a status line" },
       { "artifact", "table: the facts from which the summary was rendered" },
-      { "rendered_summary", "string: the summary as the model reads it" },
+      { "rendered_summary", "string: the summary as it is sent to the model" },
       {
         "input_budget",
         "table: input_limit_tokens, trigger_tokens, target_tokens, estimated_request_tokens, "
@@ -56,7 +56,7 @@ M.list = {
   },
   {
     name = "CodeCompanionPromptCompiled",
-    description = "A request was assembled: its instructions and their sources.",
+    description = "A request was assembled. The event lists its instructions and their sources.",
     data = {
       { "shape", "string: full, or compact when shortened fragments were used" },
       { "base_instructions", "integer: bytes of the system prompt" },
@@ -81,7 +81,7 @@ M.list = {
       { "omitted_input_bytes", "integer: size of these turns" },
       {
         "turn_ids",
-        "string[]: turns removed since the last event of this type, or all removed turns after a restart",
+        "string[]: ids of the turns removed since the last such event; after a restart, of all removed turns",
       },
     },
   },
@@ -90,9 +90,9 @@ M.list = {
     description = "The session context was compacted.",
     data = {
       { "summary", "string: the new summary" },
-      { "removedCount", "integer: number of messages it replaces" },
-      { "tokensBefore", "integer: size of the next request before compaction" },
-      { "tokensAfter", "integer: size of the next request after compaction, including the summary" },
+      { "removedCount", "integer: number of messages that the summary replaces" },
+      { "tokensBefore", "integer: size of the next request before the compaction" },
+      { "tokensAfter", "integer: size of the next request afterwards, including the summary" },
       { "proactive", "boolean: true if the window was not full yet, absent otherwise" },
       { "metadata", "table: availableTokens, originalTokens, truncatedToolResults, removedMessages, kind" },
     },
@@ -102,16 +102,16 @@ M.list = {
     description = "Tool results were shortened; no message had to be removed.",
     data = {
       { "count", "integer: number of results" },
-      { "before", "integer: size of the next request before shortening" },
-      { "after", "integer: size of the next request after shortening" },
+      { "before", "integer: size of the next request before the change" },
+      { "after", "integer: size of the next request afterwards" },
     },
   },
   {
     name = "CodeCompanionPinnedOverTarget",
     description = "Messages that must never be removed are larger than the target.",
     data = {
-      { "pinned_tokens", "integer: size of these messages" },
-      { "target_tokens", "integer: the target" },
+      { "pinned_tokens", "integer: size of the protected messages" },
+      { "target_tokens", "integer: target size after the compaction" },
     },
   },
   {
@@ -122,7 +122,7 @@ M.list = {
       { "usageTokens", "integer: size of the next request before it was shortened" },
       { "budgetTokens", "integer: size of the context window" },
       { "compacted", "boolean: the chat was just compacted, or tool results were cleared or cut" },
-      { "tier", "integer: tier of that compaction, 0 = none" },
+      { "tier", "integer: tier of the compaction, 0 = none" },
       { "sentTokens", "integer: size of the request as it is sent" },
     },
   },
@@ -131,7 +131,7 @@ M.list = {
     description = "The request is still too large after the last tier; it is sent anyway.",
     data = {
       { "tokens", "integer: size of the next request" },
-      { "budget_tokens", "integer: the limit it exceeds" },
+      { "budget_tokens", "integer: the limit that the request exceeds" },
       { "tier", "integer: the tier that ran last" },
     },
   },
@@ -151,7 +151,7 @@ M.list = {
       { "attempt", "integer: number of the attempt, from 1" },
       { "tokensBefore", "integer: size of the rejected request" },
       { "tokensAfter", "integer: size of the shortened request" },
-      { "removedCount", "integer: number of messages removed from it" },
+      { "removedCount", "integer: number of messages removed from the request" },
     },
   },
   {
@@ -173,7 +173,7 @@ M.list = {
     description = "A summary was written to the memory.",
     data = {
       { "kind", 'string: "compaction" or "pre_compaction"' },
-      { "targets", 'string[]: where it was written: "memory", "daily_log"' },
+      { "targets", 'string[]: where the summary was written: "memory", "daily_log"' },
       { "characters", "integer: length of the summary" },
     },
   },
@@ -183,7 +183,7 @@ M.list = {
     data = {
       { "schema", 'string: "session_runtime_v2"' },
       { "version", "integer: 2" },
-      { "messageCount", "integer: messages of the next request" },
+      { "messageCount", "integer: number of messages in the next request" },
       { "checkpointKind", "string: snapshot, pre_compaction, periodic or completion" },
       { "estimatedSizeBytes", "integer: size of the file" },
     },
@@ -193,9 +193,9 @@ M.list = {
     description = "The chat was restored from a checkpoint.",
     data = {
       { "source", "integer: 1 = checkpoint, 2 = snapshot, 3 and 4 = the same in an older format, 5 = event log" },
-      { "chat", "string: the chat it was restored from" },
+      { "chat", "string: id of the chat that was restored" },
       { "messages", "integer: number of messages" },
-      { "upgraded", "boolean: whether it was in an older format" },
+      { "upgraded", "boolean: whether the source was in an older format" },
       { "checkpointAt", "integer: time of the newest checkpoint in milliseconds, 0 if there is none" },
       { "snapshotAt", "integer: time of the newest snapshot in milliseconds, 0 if there is none" },
       { "note", "string: one sentence" },
