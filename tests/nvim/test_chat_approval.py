@@ -814,7 +814,7 @@ def test_a_waiting_approval_in_a_hidden_chat_is_announced_once(chat: ChatDriver)
     chat.nvim.lua("require('codecompanion.chat').toggle()")
     ask(chat, title="rm -rf build")
     told = chat.nvim.wait_lua("return #_G.told > 0 and _G.told")
-    assert told == ["codecompanion: Approval needed in chat 1: run_command: rm -rf build · :CodeCompanion approval"]
+    assert told == ["codecompanion: Approval needed in “New chat”: run_command: rm -rf build · :CodeCompanion approval"]
     assert chat.fired()[-1] == (
         "CodeCompanionApprovalWaiting",
         {
@@ -848,7 +848,7 @@ def test_a_visible_chat_is_announced_only_if_neovim_lost_the_focus(chat: ChatDri
     chat.nvim.command("doautocmd FocusLost")
     chat.push(events.TurnFinished(reason="done"))
     chat.nvim.wait_lua("return #_G.told == 1")
-    assert chat.nvim.lua("return _G.told[1]") == "codecompanion: The reply in chat 1 is complete"
+    assert chat.nvim.lua("return _G.told[1]") == "codecompanion: The reply in “New chat” is complete"
     assert chat.fired()[-1][1]["unseen"] is True
     chat.nvim.command("doautocmd FocusGained")
     chat.push(events.TurnFinished(reason="done"))
@@ -900,6 +900,6 @@ def test_the_status_line_of_another_window_names_the_waiting_chat(chat: ChatDriv
     second, chat.id = chat.id, first
     ask(chat)
     assert chat.nvim.lua("return require('codecompanion').statusline()").startswith(
-        "chat 1 is waiting for your approval"
+        "“New chat” is waiting for your approval"
     )
     chat.id = second

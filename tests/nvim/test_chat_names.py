@@ -153,3 +153,28 @@ def test_the_text_of_a_chat_is_written_to_a_file(chat: ChatDriver, tmp_path: Pat
     chat.nvim.command("write nowhere/export.md")
     chat.nvim.wait_screen("Cannot write to nowhere/export.md: No such file")
     assert not chat.nvim.blocked()
+
+
+def test_a_chat_without_a_title_has_one_name_everywhere(chat: ChatDriver) -> None:
+    """In its buffer, the palette and the tab line."""
+    chat.push(events.TitleChanged(title=""))
+    assert chat.nvim.lua("return vim.fn.bufname()").startswith("codecompanion://New chat · ")
+    chat.nvim.command("CodeCompanion")
+    chat.nvim.wait_screen(r"open +New chat ")
+    chat.nvim.feed("q")
+    chat.nvim.command("tabnew")
+    chat.nvim.wait_screen(r"^ New chat  \[No Name\]")
+
+
+def test_a_page_is_named_after_its_title(chat: ChatDriver) -> None:
+    """Not `[Scratch]`, also where the title changes or contains a slash."""
+    result = {"rows": [], "total": 0, "window": 0}
+    chat.answer("inspect", result)
+    chat.nvim.command("tabnew | tabprevious")
+    chat.nvim.feed("gd")
+    chat.nvim.wait_screen(r"^ Next request  \[No Name\]")
+    chat.answer("inspect", {**result, "request": 2, "requests": 2, "asked": "a/b"})
+    chat.nvim.feed("[")
+    chat.nvim.wait_screen(r"^ Sent request 2 of 2 · a∕b  \[No Name\]")
+    names = chat.nvim.lua("return vim.tbl_map(vim.fn.bufname, vim.api.nvim_list_bufs())")
+    assert "Next request" not in names

@@ -365,7 +365,7 @@ def test_the_tab_line_shows_a_chats_title(nvim_factory: Callable[..., Nvim]) -> 
     """It used to show `c//` and an id; many tabs share the columns, and a tab line set by the user is kept."""
     chat = make_chat(nvim_factory, size=(80, 24))
     chat.nvim.command("tabnew other.py")
-    screen = chat.nvim.wait_screen(r"^ Chat  other\.py +X$")
+    screen = chat.nvim.wait_screen(r"^ New chat  other\.py +X$")
     assert "c//" not in screen
     chat.push(events.TitleChanged(title="Why is the sky blue at noon?"))
     chat.nvim.wait_screen(r"^ Why is the sky blue at noon\?  other\.py +X$")

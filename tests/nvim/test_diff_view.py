@@ -295,7 +295,7 @@ def test_an_answer_in_the_chat_closes_the_tab_page(chat: ChatDriver) -> None:
 
 def buffers_left(chat: ChatDriver) -> list[str]:
     names: list[str] = chat.nvim.lua(
-        "return vim.tbl_filter(function(n) return n:find('[proposal]', 1, true) end,"
+        "return vim.tbl_filter(function(n) return vim.fs.basename(n):find('^Edit ') ~= nil end,"
         " vim.tbl_map(vim.api.nvim_buf_get_name, vim.api.nvim_list_bufs()))"
     )
     return names

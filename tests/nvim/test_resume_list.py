@@ -159,7 +159,7 @@ def test_an_empty_open_chat_is_not_listed_and_the_current_one_is_marked(chat: Ch
     chat.answer("list_sessions", rows)
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("Resume a chat")
-    assert chat.nvim.lines() == ["1 h ago      (untitled) · draft", "1 h ago      title 3 · 3 messages"]
+    assert chat.nvim.lines() == ["1 h ago      New chat · draft", "1 h ago      title 3 · 3 messages"]
     chat.nvim.feed("q")
     chat.answer("list_sessions", [{**rows[0], "messages": 2, "title": "mine"}, rows[2]])
     chat.nvim.command("CodeCompanionChat Resume")

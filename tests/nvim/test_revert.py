@@ -223,6 +223,7 @@ def test_a_turn_with_several_files_is_reviewed_hunk_by_hunk(desk):
     user.nvim.feed("3GK")
     user.nvim.wait_lua("return vim.api.nvim_get_current_line() == 'row 30'")
     user.nvim.wait_screen(r"Changed a.txt  \+1 −1 · q back")
+    assert user.nvim.lua("return vim.fn.expand('%:t')") == "Changed a.txt"
     user.nvim.feed("q")
     user.nvim.wait_lua("return vim.bo.filetype == 'qf'")
     user.nvim.feed("1Gg3")

@@ -314,7 +314,8 @@ function View:open()
     end
     local options = self.options
     local kept = self.proposed and self.proposed.kept
-    self.proposed = proposed_text.new(options.before, options.after, options.is_editable == true, options.path, kept)
+    local is_editable, title = options.is_editable == true, options.title
+    self.proposed = proposed_text.new(options.before, options.after, is_editable, options.path, title, kept)
     self.bufnr = self.proposed.bufnr
     by_buffer[self.bufnr] = self
   end

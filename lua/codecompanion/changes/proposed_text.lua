@@ -160,13 +160,14 @@ end
 ---@param after CodeCompanion.Text
 ---@param is_editable boolean
 ---@param path string "" for text without a file
+---@param title string Kind of change, as shown above the text: `Edit`
 ---@param kept? CodeCompanion.Text The user's earlier edits
 ---@return CodeCompanion.ProposedText
-function M.new(before, after, is_editable, path, kept)
+function M.new(before, after, is_editable, path, title, kept)
   local bufnr, file = api.nvim_create_buf(false, true), vim.fn.fnamemodify(path, ":t")
   local self = { before = before, after = after, is_editable = is_editable, bufnr = bufnr, hunks = {} }
   setmetatable(self, Proposed)
-  local name, bo = ("[proposal] %s"):format(file ~= "" and file or "[No Name]"), vim.bo[bufnr]
+  local name, bo = vim.trim(("%s %s"):format(title, file)), vim.bo[bufnr]
   require("codecompanion.screen.open_file").only_files(bufnr)
   if not pcall(api.nvim_buf_set_name, bufnr, name) then -- another proposal for the file is open
     pcall(api.nvim_buf_set_name, bufnr, ("%s#%d"):format(name, bufnr))

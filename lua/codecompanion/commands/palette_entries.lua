@@ -132,10 +132,9 @@ end
 local function open_chats()
   local found = {}
   for _, chat in ipairs(require("codecompanion.chat").list()) do
-    local title = chat.title ~= "" and chat.title or ("Chat " .. chat.name)
     found[#found + 1] = {
       group = "open",
-      name = title,
+      name = require("codecompanion.chat.state.chat_title").shown(chat.title),
       description = chat.model ~= "" and ("%s · %s"):format(chat.adapter, chat.model) or chat.adapter,
       from = chat.state ~= "idle" and chat.state or "",
       run = function()

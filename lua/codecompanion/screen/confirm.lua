@@ -17,6 +17,7 @@ local M = {}
 ---@field is_open fun(): boolean
 
 local WIDEST = 100
+local MAX_NAME = 40 -- cells of the question in the name of its buffer
 
 ---Return a label such as `[y]es` or `then [c]ontinue`.
 ---@param answer CodeCompanion.Answer
@@ -112,6 +113,7 @@ function M.ask(question, answers, on_answer)
   local width = math.max(10, math.min(vim.o.columns - 2, WIDEST))
   local lines = layout(question, answers, width)
   local bufnr = scratch.new({})
+  scratch.name(bufnr, require("codecompanion.text.fit").cut_words(question, MAX_NAME))
   fill(bufnr, lines)
   local win = api.nvim_open_win(bufnr, true, window_config(lines))
   vim.wo[win].wrap = false

@@ -208,6 +208,7 @@ end
 function M.open(options)
   vim.cmd.stopinsert()
   local bufnr, from = scratch.new(options.lines), api.nvim_get_current_win()
+  scratch.name(bufnr, options.title)
   local config = place(options, options.lines)
   local title = require("codecompanion.text.fit").cut((options.title:gsub("%s+", " ")), config.width - 2)
   local looks = { border = "rounded", style = "minimal", title = " " .. title .. " " }
@@ -309,6 +310,7 @@ end
 function M.retitle(win, title)
   local room = api.nvim_win_get_width(win) - 2
   api.nvim_win_set_config(win, { title = " " .. require("codecompanion.text.fit").cut(title, room) .. " " })
+  scratch.name(api.nvim_win_get_buf(win), title)
   M.refoot(win)
 end
 

@@ -25,6 +25,22 @@ function M.new(lines)
   return bufnr
 end
 
+---Name a buffer after the title of its page, for status and tab lines; a slash would turn it into a path. A page with
+---the same title keeps the name.
+---@param bufnr integer
+---@param title string
+function M.name(bufnr, title)
+  local name, before = vim.trim((title:gsub("%s+", " "):gsub("/", "∕"))), api.nvim_buf_get_name(bufnr)
+  if vim.fs.basename(before) == name or not pcall(api.nvim_buf_set_name, bufnr, name) then
+    return
+  end
+  for _, other in ipairs(before ~= "" and api.nvim_list_bufs() or {}) do
+    if api.nvim_buf_get_name(other) == before then
+      api.nvim_buf_delete(other, { force = true }) -- Neovim keeps a buffer for the old name
+    end
+  end
+end
+
 ---Replace the text.
 ---@param bufnr integer
 ---@param lines string[]

@@ -156,7 +156,7 @@ class LogReader:
         match event.payload:
             case history.ChatForked(from_title=title):
                 self._start_over()
-                self.forked_from = title or "an untitled chat"
+                self.forked_from = title or "New chat"
             case history.TurnStarted(turn_id=turn_id, cycle=cycle):
                 self.now = Stretch(len(self.turns) + 1, turn_id, cycle, event.ts, self._question)
                 self.turns.append(self.now)

@@ -4,6 +4,7 @@
 
 local api = vim.api
 
+local chat_title = require("codecompanion.chat.state.chat_title")
 local numbers = require("codecompanion.text.numbers")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
@@ -13,7 +14,6 @@ local M = {}
 M.PREFIX = "codecompanion://"
 
 local BETWEEN = " · "
-local UNTITLED = "New chat"
 local MAX_TITLE = 40 -- cells
 
 ---Return a title without characters that are special in a command line, a file pattern, a status line or a path.
@@ -36,8 +36,7 @@ end
 ---@param title? string
 ---@return string
 function M.of(id, title)
-  local text = title and plain(title) or ""
-  return M.PREFIX .. (text == "" and UNTITLED or text) .. BETWEEN .. id
+  return M.PREFIX .. chat_title.shown(plain(title or "")) .. BETWEEN .. id
 end
 
 ---Return the id of the chat that a buffer is named after; earlier versions named it after the id alone.

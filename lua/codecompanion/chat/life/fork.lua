@@ -125,7 +125,7 @@ end
 ---@param row table
 ---@return string
 local function line(row)
-  local title = row.title ~= "" and row.title or "(untitled)"
+  local title = require("codecompanion.chat.state.chat_title").shown(row.title)
   local count = ("%d message%s"):format(row.messages, row.messages == 1 and "" or "s")
   local parts = { ("   "):rep(row.depth) .. (row.depth > 0 and "└ " or "") .. title, count }
   if row.last_question ~= "" and row.last_question ~= row.title then

@@ -37,7 +37,7 @@ end
 ---@param item { id: string, title: string, messages: integer } A row of `list_sessions`
 ---@param done? fun() Called after the chat was deleted
 function M.delete(item, done)
-  local title = item.title ~= "" and item.title or "(untitled)"
+  local title = require("codecompanion.chat.state.chat_title").shown(item.title)
   local count = ("%d message%s"):format(item.messages, item.messages == 1 and "" or "s")
   local question = ("Delete “%s” permanently? %s"):format(title, count)
   local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }

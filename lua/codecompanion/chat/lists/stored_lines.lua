@@ -77,7 +77,7 @@ end
 ---@param item CodeCompanion.StoredChat
 ---@return string
 function M.title_of(item)
-  return item.title ~= "" and (item.title:gsub("%s+", " ")) or "(untitled)"
+  return require("codecompanion.chat.state.chat_title").shown(item.title)
 end
 
 ---@param count integer

@@ -114,8 +114,7 @@ end
 
 local NAMES = { show_cost = "Cost", show_trace = "Trace" }
 
----Return the name of a report for status and tab lines: its kind, and the title of its chat. A slash would turn it into
----a path.
+---Return the title of a report: its kind, and the title of its chat.
 ---@param report CodeCompanion.Report
 ---@return string
 local function name_of(report)
@@ -123,22 +122,7 @@ local function name_of(report)
   for _, chat in ipairs(registry.list()) do
     title = chat.id == report.chat and chat.title or title
   end
-  title = vim.trim((title:gsub("%s+", " "):gsub("/", "∕")))
   return NAMES[report.verb] .. (title ~= "" and " · " .. title or "")
-end
-
----Rename the buffer. The report it replaces is already deleted; a report in another tab page keeps its name.
----@param report CodeCompanion.Report
-local function rename(report)
-  local wanted, before = name_of(report), api.nvim_buf_get_name(report.bufnr)
-  if vim.fs.basename(before) == wanted or not pcall(api.nvim_buf_set_name, report.bufnr, wanted) then
-    return
-  end
-  for _, bufnr in ipairs(api.nvim_list_bufs()) do
-    if before ~= "" and api.nvim_buf_get_name(bufnr) == before then
-      api.nvim_buf_delete(bufnr, { force = true }) -- Neovim keeps a buffer for the old name
-    end
-  end
 end
 
 ---@param report CodeCompanion.Report
@@ -146,7 +130,7 @@ local function refresh(report)
   if vim.fn.bufwinid(report.bufnr) ~= -1 then
     ask(report, report.turn, function(result)
       page.draw(report.bufnr, result.text, result.spans)
-      rename(report)
+      scratch.name(report.bufnr, name_of(report))
     end)
   end
 end
@@ -287,7 +271,7 @@ local function open(chat, verb, turn, refuse)
     local current = registry.by_buffer(api.nvim_get_current_buf())
     report.beside = current and current.id == report.chat and current or nil
     show(report.bufnr)
-    rename(report)
+    scratch.name(report.bufnr, name_of(report))
     reports[report.bufnr] = report
     set_keys(report)
     follow(report)

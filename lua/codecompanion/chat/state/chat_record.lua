@@ -9,11 +9,8 @@ local M = {}
 ---Number of bytes in a chat id.
 M.ID_BYTES = 6
 
-local made = 0
-
 ---@class CodeCompanion.Chat
 ---@field id string Opaque id, the same as in the host
----@field name string Display name before it has a title
 ---@field bufnr integer
 ---@field title string
 ---@field buffer_name? string The name of its buffer
@@ -112,10 +109,8 @@ end
 ---@param id? string A stored chat; nil creates a new one
 ---@return CodeCompanion.Chat
 function M.new(id)
-  made = made + 1
   return {
     id = id or new_id(M.ID_BYTES),
-    name = tostring(made),
     title = "",
     adapter = "",
     model = "",

@@ -4,12 +4,12 @@ local registry = require("codecompanion.chat.state.open_chats")
 
 local M = {}
 
----Return a name for a chat in messages: its quoted title, otherwise its name.
+---Return the quoted title of a chat, for messages.
 ---@param chat CodeCompanion.Chat
 ---@return string
 function M.name_of(chat)
-  return chat.title ~= "" and ("“%s”"):format(vim.fn.strcharpart(chat.title, 0, 40))
-    or ("chat %s"):format(chat.name)
+  local title = require("codecompanion.chat.state.chat_title").shown(chat.title)
+  return ("“%s”"):format(vim.fn.strcharpart(title, 0, 40))
 end
 
 ---Return the drawn tool calls that wait for an answer.

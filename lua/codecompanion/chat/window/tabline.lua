@@ -3,6 +3,7 @@
 
 local api = vim.api
 
+local chat_title = require("codecompanion.chat.state.chat_title")
 local fit = require("codecompanion.text.fit")
 local options = require("codecompanion.chat.state.chat_options")
 
@@ -23,8 +24,7 @@ end
 function M.name(bufnr)
   local chat = vim.b[bufnr].codecompanion_chat
   if chat then
-    local title = chat.title ~= "" and chat.title or "Chat"
-    return fit.cut(title, MAX_LENGTH)
+    return fit.cut(chat_title.shown(chat.title), MAX_LENGTH)
   end
   local name = api.nvim_buf_get_name(bufnr)
   if name ~= "" then

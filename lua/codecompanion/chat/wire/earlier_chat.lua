@@ -17,7 +17,7 @@ function M.tell(chat)
       return item.messages > 0 and not item.owned and not registry.by_id(item.id)
     end)
     if earlier and not chat.touched and vim.api.nvim_buf_is_loaded(chat.bufnr) then
-      chat.earlier = earlier.title ~= "" and earlier.title:gsub("%s+", " ") or "(untitled)"
+      chat.earlier = require("codecompanion.chat.state.chat_title").shown(earlier.title)
       input_hint.draw(chat)
     end
   end)

@@ -156,7 +156,7 @@ class _Drawing:
             case history.ViewChanged() as change if not is_old:
                 self._add_change(change)
             case history.ChatForked(from_title=title) if not is_old:
-                note = f"Forked from “{title or 'untitled'}” · /fork list: all branches"
+                note = f"Forked from “{title or 'New chat'}” · /fork list: all branches"
                 self.shown.append(Entry(kind="note", text=note))
             case history.PolicyEvent(name="session_restored", fields=fields) if not is_old:
                 self.shown.append(Entry(kind="note", text=str(fields.get("note", ""))))

@@ -61,7 +61,7 @@ async def delete(services: Services, chat_id: str, open_chats: Mapping[str, obje
 
 def _title(services: Services, chat_id: str) -> str:
     found = services.store.find_session(chat_id)
-    return f"“{found.title}”" if found and found.title else "an untitled chat"
+    return f"“{found.title if found and found.title else 'New chat'}”"
 
 
 async def _must_be_stored(services: Services, chat_id: str) -> None:
