@@ -79,6 +79,7 @@ def test_the_winbar_offers_the_keys_that_work_decisions_first(chat: ChatDriver) 
     screen = chat.nvim.wait_screen("Accept, and choose what to allow from now on")
     assert "Accept the change; in Visual mode only the selected hunks" in screen
     assert "the call" not in screen
+    assert "The proposed text can be edited before you accept it; u undoes an edit." in screen
     chat.nvim.feed("qq")
     chat.nvim.wait_for(lambda: tabs(chat) == 1, "the chat")
 

@@ -96,8 +96,8 @@ function M.show(options, bufnr)
     works[decision[1]] = true
   end
   local rows = keys.described(bufnr, works, keys.OF_CHANGES)
-  vim.list_extend(rows, { { keys = "q", text = "Go back" } })
-  require("codecompanion.screen.float").show_keys(options.title, rows)
+  local note = options.is_editable and "The proposed text can be edited before you accept it; u undoes an edit." or nil
+  keys.show(options.title, vim.list_extend(rows, { { keys = "q", text = "Go back" } }), note)
 end
 
 return M

@@ -144,6 +144,22 @@ function M.described(bufnr, offered, texts)
   return rows
 end
 
+---Show keys in a float.
+---@param title string
+---@param rows { keys: string, text: string }[]
+---@param note? string A sentence below the keys
+function M.show(title, rows, note)
+  local column = 0
+  for _, row in ipairs(rows) do
+    column = math.max(column, api.nvim_strwidth(row.keys))
+  end
+  local lines = vim.tbl_map(function(row)
+    return ("  %s%s  %s"):format(row.keys, (" "):rep(column - api.nvim_strwidth(row.keys)), row.text)
+  end, rows)
+  vim.list_extend(lines, note and { "", "  " .. note } or {})
+  require("codecompanion.screen.float").open({ title = title, lines = lines, footer = { "q close" } })
+end
+
 ---@param name? string
 ---@return boolean
 local function is_verb(name)
