@@ -99,7 +99,7 @@ function Resolving:key_place(place)
     -- The text may be a key, so it must not be shown.
     self:problem(
       "env.api_key",
-      'expected the name of an environment variable, "cmd:…", "file:…" or a function, not the key itself'
+      "expected the name of an environment variable," .. ' "cmd:…", "file:…" or a function, not the key itself'
     )
     return "literal:" .. key:sub(1, SHOWN_OF_LITERAL):gsub("[^%w_-]", "")
   end
