@@ -20,7 +20,7 @@ from codecompanion.engine.loop import one_sentence
 from codecompanion.engine.user_environment import UserEnvironment
 from codecompanion.errors import StoreError
 from codecompanion.model.messages import Message, Usage
-from codecompanion.session.files.editor_asks import EditorAsks
+from codecompanion.session.files.editor_client import EditorClient
 from codecompanion.session.services import EditorFacts, Services
 from codecompanion.session.trust.trust import FILE as TRUST_FILE
 from codecompanion.session.trust.trust import Trust
@@ -43,7 +43,7 @@ Tell = Callable[[str], None]
 
 
 async def build_services(
-    request: Hello, emit: Callable[[Event], None], environment: UserEnvironment, editor: EditorAsks
+    request: Hello, emit: Callable[[Event], None], environment: UserEnvironment, editor: EditorClient
 ) -> tuple[Services, AdapterSettings | None]:
     """Return the services that the settings describe, with errors in `mistakes`, and the adapter of a new chat."""
     known = KnownSecrets()

@@ -21,7 +21,7 @@ from codecompanion.engine.mcp_when_wanted import McpWhenWanted
 from codecompanion.engine.user_environment import UserEnvironment
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.model.messages import Usage
-from codecompanion.session.files.editor_asks import EditorAsks
+from codecompanion.session.files.editor_client import EditorClient
 from codecompanion.session.services import Services
 from codecompanion.store.store import durable
 from codecompanion.tools.commands.command_environment import is_plain_name
@@ -54,7 +54,7 @@ class Runtime:
         self._mcp: McpWhenWanted | None = None
         self._chats: dict[str, Session] = {}
         self._background: set[asyncio.Task[None]] = set()
-        self._asks = EditorAsks(emit, time.time)
+        self._editor = EditorClient(emit, time.time)
         self._environment = UserEnvironment()
         self._last_request = 0.0
         self._can_import = asyncio.Event()
@@ -133,7 +133,7 @@ class Runtime:
 
                 return await carry_out_memory(self.services, request, self._chats)
             case requests.Answer():
-                self._asks.take(request)
+                self._editor.take(request)
             case requests.GiveSecrets():
                 self.services.adapters.give_secrets(request.secrets)
             case requests.GiveEnvironment():
@@ -220,7 +220,7 @@ class Runtime:
     async def _greet(self, request: requests.Hello) -> list[str]:
         """Build the services from the settings; return the configuration errors."""
         environment = UserEnvironment()
-        services, chosen = await build_services(request, self._tell, environment, self._asks)
+        services, chosen = await build_services(request, self._tell, environment, self._editor)
         previous, self._services, self._reports, self._missing = self._services, services, None, None
         services.adapters.on_facts = self._server_changed
         completer, self._completer = self._completer, None

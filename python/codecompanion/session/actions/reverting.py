@@ -28,7 +28,7 @@ from codecompanion.session.files.revert_plan import (
     ToRevert,
     place_to_revert,
     plan_revert,
-    to_make_again,
+    steps_to_reapply,
     to_revert,
 )
 from codecompanion.session.state import State
@@ -142,7 +142,7 @@ class Reverter:
             raise InputError("Nothing to revert: no tool changed a file.")
         todo = [to_revert(change, by_id) for change in reversed(changes) if not change.reverted]  # newest first
         if not todo:  # changes that are already reverted are reapplied
-            todo = [step for change in changes for step in to_make_again(change, by_id)]
+            todo = [step for change in changes for step in steps_to_reapply(change, by_id)]
         by_path: dict[str, list[ToRevert]] = {}
         for step in todo:
             by_path.setdefault(step.change.began.path, []).append(step)

@@ -135,7 +135,7 @@ def tool_changes(change: FileChanged, changes: Mapping[str, FileChanged]) -> lis
     return found
 
 
-def brings_back(change: FileChanged, changes: Mapping[str, FileChanged]) -> bool:
+def would_reapply(change: FileChanged, changes: Mapping[str, FileChanged]) -> bool:
     """Return whether reverting a change would reapply a tool's change: it is a revert or undoes a reapplied one."""
     is_back = False
     while change.began.reverts and change.began.reverts[0] in changes:

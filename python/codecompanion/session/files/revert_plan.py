@@ -11,7 +11,7 @@ import msgspec
 from codecompanion.formats import text_files
 from codecompanion.formats.text_files import TextFile, printable
 from codecompanion.model.history import PlacesGone
-from codecompanion.session.files.change_list import FileChanged, brings_back, tool_changes
+from codecompanion.session.files.change_list import FileChanged, tool_changes, would_reapply
 from codecompanion.tools.file_changes.file_change import current_text, is_there
 from codecompanion.tools.file_changes.proposal import Proposal, with_own_line_ends
 from codecompanion.tools.files.diff import file_diff, hunks_of, without_hunk
@@ -79,10 +79,10 @@ class ToRevert(msgspec.Struct, frozen=True, kw_only=True):
 def to_revert(change: FileChanged, by_id: Mapping[str, FileChanged]) -> ToRevert:
     """Return the step that reverts a change."""
     of = tuple(tool_changes(change, by_id))
-    return ToRevert(change=change, named=(change.id,), of=of, is_back=brings_back(change, by_id))
+    return ToRevert(change=change, named=(change.id,), of=of, is_back=would_reapply(change, by_id))
 
 
-def to_make_again(change: FileChanged, by_id: Mapping[str, FileChanged]) -> list[ToRevert]:
+def steps_to_reapply(change: FileChanged, by_id: Mapping[str, FileChanged]) -> list[ToRevert]:
     """Return the steps that reapply a reverted change: from its contents, or by reverting its reverts."""
     reverts = [one for one in by_id.values() if not one.reverted and change.id in one.began.reverts]
     is_tools = not change.began.reverts and not change.began.gone

@@ -39,7 +39,7 @@ class _Problems(msgspec.Struct):
     diagnostics: list[Diagnostic] = []
 
 
-class EditorAsks:
+class EditorClient:
     """The editor of this host, as an interface for tools (`tools.files.open_files.Editor`)."""
 
     def __init__(
