@@ -181,7 +181,7 @@ class MessageCounter(msgspec.Struct, frozen=True):
         texts = [part for call in message.tool_calls for part in (call.name, call.arguments)]
         return sum(map(count_marks, (message.text, *texts)))
 
-    def sized(self, message: Message) -> int:
+    def non_text_tokens(self, message: Message) -> int:
         """Return the token count of the message's non-text parts: images, pages, reasoning."""
         if isinstance(message.content, str):
             return 0

@@ -24,7 +24,7 @@ class Split(msgspec.Struct, frozen=True):
 
     `known`: tokens of the known messages, of which `past_thoughts` are reasoning of earlier turns and `thoughts`
     reasoning of the current turn. `estimate` and `marks`: tokens and punctuation count of the new messages.
-    `all_tokens` and `sized_tokens`: estimates for all messages, and for their non-text parts (images, pages,
+    `all_tokens` and `non_text_tokens`: estimates for all messages, and for their non-text parts (images, pages,
     reasoning).
     """
 
@@ -33,7 +33,7 @@ class Split(msgspec.Struct, frozen=True):
     estimate: int = 0
     marks: int = 0
     all_tokens: int = 0
-    sized_tokens: int = 0
+    non_text_tokens: int = 0
     past_thoughts: float = 0.0
     thoughts: float = 0.0
 
@@ -42,7 +42,11 @@ class MessageSizes:
     """Message sizes learned from one model's reports; sizes of other messages are estimated."""
 
     def __init__(self, counter: MessageCounter) -> None:
-        self._estimate, self.sized, self._count_marks = counter.message, counter.sized, counter.marks
+        self._estimate, self.non_text_tokens, self._count_marks = (
+            counter.message,
+            counter.non_text_tokens,
+            counter.marks,
+        )
         self._sizes: dict[Key, float] = {}
         self._thoughts: dict[Key, float] = {}
         self._marks: dict[Key, int] = {}
@@ -67,12 +71,12 @@ class MessageSizes:
     def _read_new(self, split: Split, messages: tuple[Message, ...]) -> Split:
         known, new, past, thoughts = split.known, dict(split.new), split.past_thoughts, split.thoughts
         estimate, marks = split.estimate, split.marks
-        everything, sized = split.all_tokens, split.sized_tokens
+        everything, non_text = split.all_tokens, split.non_text_tokens
         for message in messages:
             key = self.key(message)
             size = self._sizes.get(key)
             everything += key[1]
-            sized += self.sized(message)
+            non_text += self.non_text_tokens(message)
             if size is None:
                 if key not in new:
                     estimate, marks = estimate + key[1], marks + self.marks(key, message)
@@ -83,7 +87,7 @@ class MessageSizes:
             if message.role == "user" or (message.role == "assistant" and not message.tool_calls):
                 # The last reply of a turn: the next message belongs to another turn.
                 past, thoughts = past + thoughts, 0.0
-        return Split(known, new, estimate, marks, everything, sized, past, thoughts)
+        return Split(known, new, estimate, marks, everything, non_text, past, thoughts)
 
     def read(self, split: Split) -> float:
         """Return how many of the known tokens the model reads."""

@@ -26,7 +26,7 @@ from codecompanion.model.messages import Message, ReasoningPart, TextPart, ToolS
 from codecompanion.model.view import View
 from codecompanion.session.accounts.message_sizes import Key, MessageSizes, Split
 from codecompanion.session.accounts.reported_steps import reported_steps
-from codecompanion.session.accounts.usage_check import Doubt, Going, Request, UsageCheck
+from codecompanion.session.accounts.usage_check import Doubt, ExpectedSize, Request, UsageCheck
 
 # Error margins of a count: as shares of the tokens estimated since the last report (short texts, so less precise than a
 # whole request), of removed messages (known only as shares of a report), and of the total (providers add a little to
@@ -194,9 +194,9 @@ class ContextMeter:
         """Return the doubt if a report of `total` tokens cannot be about these messages, or None if it can."""
         ratio, split = self.calibration.ratio, self._sizes.split(messages)
         request = Request(
-            text=ratio * (self._fixed - self._schemas + split.all_tokens - split.sized_tokens),
+            text=ratio * (self._fixed - self._schemas + split.all_tokens - split.non_text_tokens),
             schemas=ratio * self._schemas,
-            sized=ratio * split.sized_tokens,
+            non_text=ratio * split.non_text_tokens,
             hidden=self.calibration.extra_with(self._schemas),
             window=self.window,
             assumed=self.assumed_window,
@@ -204,16 +204,16 @@ class ContextMeter:
         )
         if self._base is None:
             return self._check.doubt(total, request, None, cached)
-        known, sized = self._sizes.read(split), sum(map(self._sizes.sized, split.new.values()))
-        going = Going(
+        known, non_text = self._sizes.read(split), sum(map(self._sizes.non_text_tokens, split.new.values()))
+        expected = ExpectedSize(
             known=self._base - self._unconfirmed + known,
             new=self._added(split),
-            sized=ratio * sized,
+            non_text=ratio * non_text,
             taken=self._total - self._base - known,
             thoughts=split.past_thoughts + split.thoughts,
             cleared=cleared,
         )
-        return self._check.doubt(total, request, going, cached)
+        return self._check.doubt(total, request, expected, cached)
 
     def take_provider_count(self, prompt_tokens: int, view: View) -> None:
         """Learn from the provider's own token count for this view, from a count request or an overflow error.
@@ -359,7 +359,7 @@ class ContextMeter:
         else:
             readable = self.calibration.ratio * sum(self.counter.text(part.text) for part in thoughts)
             size -= usage.reasoning_tokens or readable
-        ours = self.calibration.size(reply.tokens - self._sizes.sized(reply), self.counter.marks(reply))
+        ours = self.calibration.size(reply.tokens - self._sizes.non_text_tokens(reply), self.counter.marks(reply))
         if size > 0 and self._check.is_reply(size, ours, thinks=sent_back):
             self._sizes.add(reply, size, thoughts_size)
             self._total += size

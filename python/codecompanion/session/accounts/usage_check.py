@@ -35,7 +35,7 @@ _TEXT_DOWN, _TEXT_UP, _ONCE_DOUBTED = 0.4, 1.5, 0.5
 # Providers encode schemas in their own format: recorded costs start at a third of the JSON's tokens.
 _SCHEMAS = 0.65
 # Images, pages and encrypted or unsent reasoning cost between nothing and this multiple of their size class.
-_MAX_SIZED = 3.0
+_MAX_NON_TEXT = 3.0
 # Minimum tolerance in tokens, because the framing of a short request is larger than the request.
 _FLOOR = 128
 # Maximum size of the text a provider adds to a prompt, in tokens and as a share of the window.
@@ -66,14 +66,14 @@ _CUT_DOWN, _CUT_UP, _FLAT, _MORE_TEXT, _MIN_WINDOW = 0.4, 1.03, 2, 0.25, 1_000
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Our own count of a request, in the model's tokens (calibrated).
 
-    `sized`: images, pages, encrypted blocks and reasoning. `hidden`: tokens that the provider is known to add.
+    `non_text`: images, pages, encrypted blocks and reasoning. `hidden`: tokens that the provider is known to add.
     `window`: 0 if unknown, in which case `assumed` is a guess. `cleared`: tokens that the provider reports having left
     out.
     """
 
     text: float
     schemas: float = 0.0
-    sized: float = 0.0
+    non_text: float = 0.0
     hidden: float = 0.0
     window: int = 0
     assumed: int = 0
@@ -82,16 +82,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def guess(self) -> float:
         """Return the best estimate of the whole request."""
-        return max(0.0, self.text + self.schemas + self.sized + self.hidden - self.cleared)
+        return max(0.0, self.text + self.schemas + self.non_text + self.hidden - self.cleared)
 
-    def holds(self, reported: float, doubt: float = 1.0) -> bool:
+    def is_plausible(self, reported: float, doubt: float = 1.0) -> bool:
         """Return whether some tokenizer and provider could count `reported` tokens for this request.
 
         The errors of the parts are independent; `doubt` scales the lower bounds.
         """
-        down = math.hypot(doubt * _TEXT_DOWN * self.text, doubt * _SCHEMAS * self.schemas, self.sized, self.hidden)
+        down = math.hypot(doubt * _TEXT_DOWN * self.text, doubt * _SCHEMAS * self.schemas, self.non_text, self.hidden)
         hidden = self.max_hidden()
-        up = math.hypot(_TEXT_UP * self.text, _SCHEMAS * self.schemas, _MAX_SIZED * self.sized, hidden)
+        up = math.hypot(_TEXT_UP * self.text, _SCHEMAS * self.schemas, _MAX_NON_TEXT * self.non_text, hidden)
         least = self.guess - down - 0.2 * self.cleared - _FLOOR
         return max(1.0, least) <= reported <= self.guess + self.cleared + up + _FLOOR
 
@@ -118,12 +118,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return abs(expected - reported - self.schemas) <= 0.25 * self.schemas + _FLOOR < self.schemas
 
 
-class Going(msgspec.Struct, frozen=True, kw_only=True):
+class ExpectedSize(msgspec.Struct, frozen=True, kw_only=True):
     """The size expected from earlier reports and new messages: `known` + `new`. `taken`: tokens removed by an edit."""
 
     known: float
     new: float
-    sized: float = 0.0
+    non_text: float = 0.0
     taken: float = 0.0
     thoughts: float = 0.0
     cleared: float = 0.0
@@ -133,18 +133,18 @@ class Going(msgspec.Struct, frozen=True, kw_only=True):
         """Return the expected size in tokens."""
         return self.known + self.new - self.cleared
 
-    def holds(self, reported: float) -> bool:
+    def is_near(self, reported: float) -> bool:
         """Return whether the report is near the expected size; it may be higher unless messages were removed."""
-        down = _NEW_DOWN * self.new + self.sized + self.thoughts + self.cleared + self._either
+        down = _NEW_DOWN * self.new + self.non_text + self.thoughts + self.cleared + self._tolerance
         return self.guess - down <= reported and (self.taken < _FLOOR or self.reaches(reported))
 
     def reaches(self, reported: float, hidden: float = 0.0) -> bool:
         """Return whether the request can reach `reported` tokens if the server newly adds `hidden` tokens."""
-        up = _NEW_UP * self.new + _MAX_SIZED * self.sized + self._either
+        up = _NEW_UP * self.new + _MAX_NON_TEXT * self.non_text + self._tolerance
         return reported <= self.guess + up + hidden
 
     @property
-    def _either(self) -> float:
+    def _tolerance(self) -> float:
         return _TAKEN * abs(self.taken) + _ALL * self.guess + _FLOOR
 
 
@@ -176,7 +176,7 @@ class UsageCheck:
         self._enabled = enabled
         self._last: tuple[float, float] | None = None
         self._believed = 0
-        self._never_told_enough = self._follows = False
+        self._always_too_few = self._follows = False
         self._unconfirmed = self._contradicted = False
         self._newest = 0.0
         self._before = self._largest = 0.0, 0.0
@@ -188,7 +188,7 @@ class UsageCheck:
         self._last, self._newest, self._believed = None, 0.0, 0
         self._before = self._largest = 0.0, 0.0
         self._flat = self._without_tools = 0
-        self._never_told_enough = self._follows = False
+        self._always_too_few = self._follows = False
         self._unconfirmed = self._contradicted = False
 
     @property
@@ -196,16 +196,18 @@ class UsageCheck:
         """Return whether enough reports in a row were trusted that an impossible one counts as an exception."""
         return self._believed >= _PROVED
 
-    def doubt(self, reported: float, request: Request, going: Going | None, cached: int = 0) -> Doubt | None:
+    def doubt(
+        self, reported: float, request: Request, expected_size: ExpectedSize | None, cached: int = 0
+    ) -> Doubt | None:
         """Return the doubt about a report, or None if it is trusted.
 
         `cached` tokens were read from the provider's cache.
 
-        `going` is None until a report is trusted; it excludes the surplus of an unconfirmed report.
+        `expected_size` is None until a report is trusted; it excludes the surplus of an unconfirmed report.
         """
         if self._unconfirmed and not self._believed:
-            going = None
-        expected = going.guess if going is not None else request.guess
+            expected_size = None
+        expected = expected_size.guess if expected_size is not None else request.guess
         doubt = Doubt(round(reported), round(expected))
         if reported <= 0:
             return doubt
@@ -214,16 +216,16 @@ class UsageCheck:
             return msgspec.structs.replace(doubt, cut_to=cut_to, expected=round(request.guess))
         # A doubted report that still lacks only the schemas does not become correct as new text is added.
         again = self._last is not None and request.lacks_schemas(reported, expected)
-        near = going is None or (going.holds(reported) and not again)
-        if self._follows and going is not None and not going.reaches(reported, request.max_hidden()):
+        near = expected_size is None or (expected_size.is_near(reported) and not again)
+        if self._follows and expected_size is not None and not expected_size.reaches(reported, request.max_hidden()):
             near = False
-        strict = _ONCE_DOUBTED if self._never_told_enough else 1.0
-        if not self._enabled or (near and (self._follows or request.holds(reported, strict))):
+        strict = _ONCE_DOUBTED if self._always_too_few else 1.0
+        if not self._enabled or (near and (self._follows or request.is_plausible(reported, strict))):
             self._believe()
             return None
         whole_before = self._newest > 0 and cached < reported and abs(cached - self._newest) <= _CACHE_SLACK
         agrees = whole_before or self._agrees(reported, request.guess)
-        if agrees and self._may_be_so(reported, expected, request):
+        if agrees and self._is_explained(reported, expected, request):
             self._believe()
             # From now on our own total does not apply; only the value expected from the reports does.
             self._follows = True
@@ -231,12 +233,12 @@ class UsageCheck:
         self._without_tools = self._count_without_tools(reported, request)
         doubt = msgspec.structs.replace(
             doubt,
-            unconfirmed=self._is_unconfirmed(doubt, request, going),
+            unconfirmed=self._is_unconfirmed(doubt, request, expected_size),
             without_tools=self._without_tools,
         )
         self._contradicted |= self._unconfirmed and not doubt.unconfirmed
         self._unconfirmed = doubt.unconfirmed
-        self._never_told_enough |= not self._believed and doubt.too_few
+        self._always_too_few |= not self._believed and doubt.too_few
         if not self.has_proved and not (doubt.unconfirmed and self._believed):
             self._believed, self._follows = 0, False
         self._newest = reported
@@ -256,17 +258,17 @@ class UsageCheck:
             return self._without_tools
         return self._without_tools + 1 if abs(said - step) <= _STEP_OFF * abs(step) + _STEP_FLOOR else 0
 
-    def _is_unconfirmed(self, doubt: Doubt, request: Request, going: Going | None) -> bool:
+    def _is_unconfirmed(self, doubt: Doubt, request: Request, expected_size: ExpectedSize | None) -> bool:
         """Return whether the server may have added its own prompt, to be confirmed by the next report.
 
         Allowed once per chat. In the middle of a chat it requires a known or assumed window, to limit the damage.
         """
         has_window = request.window or request.assumed
-        if self._contradicted or (going is not None and (not has_window or going.taken >= _FLOOR)):
+        if self._contradicted or (expected_size is not None and (not has_window or expected_size.taken >= _FLOOR)):
             return False
         more = doubt.reported - doubt.expected
         plausible = 0 < more <= request.max_unconfirmed() and request.fits(doubt.reported)
-        return plausible and (not self._unconfirmed or self._says_nothing(doubt.reported, request.guess))
+        return plausible and (not self._unconfirmed or self._is_too_similar(doubt.reported, request.guess))
 
     def _cut_to(self, reported: float, request: Request) -> int:
         """Return the largest report if this one stays near it although much more text was sent, otherwise 0.
@@ -294,7 +296,7 @@ class UsageCheck:
         """Return whether the report differs from the previous doubted report by as much as the requests do."""
         return self._follows_step(reported, guess) and self._step(guess) >= _STEP
 
-    def _says_nothing(self, reported: float, guess: float) -> bool:
+    def _is_too_similar(self, reported: float, guess: float) -> bool:
         """Return whether requests and reports differ too little from the previous ones to prove anything."""
         return self._follows_step(reported, guess) and self._step(guess) < _STEP
 
@@ -307,14 +309,14 @@ class UsageCheck:
         step, said = guess - self._last[1], reported - self._last[0]
         return abs(said - step) <= _STEP_OFF * abs(step) + _STEP_FLOOR
 
-    def _may_be_so(self, reported: float, expected: float, request: Request) -> bool:
+    def _is_explained(self, reported: float, expected: float, request: Request) -> bool:
         """Return whether the difference has a legitimate explanation."""
         if reported > expected:
             return request.fits(reported)
-        if self._never_told_enough or request.lacks_schemas(reported, expected):
+        if self._always_too_few or request.lacks_schemas(reported, expected):
             # Nothing was newly omitted: the missing tokens were never counted, or are just the schemas.
             return False
-        return request.holds(reported) or self.has_proved
+        return request.is_plausible(reported) or self.has_proved
 
     def is_reply(self, reported: float, reply: float, *, thinks: bool) -> bool:
         """Return whether a report of `reported` output tokens can be about a reply of `reply` tokens by our own count.
