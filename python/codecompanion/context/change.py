@@ -11,7 +11,7 @@ from codecompanion.context.stage_report import StageReport
 from codecompanion.context.work import Messages, Work
 from codecompanion.model.change_report import NO_REPORT, ChangeReport
 from codecompanion.model.history import ChangeKind, Insertion, ViewChanged
-from codecompanion.model.messages import Message, goes_along
+from codecompanion.model.messages import Message, is_question_context
 from codecompanion.placeholders import kept_percent
 
 
@@ -63,7 +63,7 @@ def view_change(
         about = msgspec.structs.replace(
             about,
             cleared=sum(message.id not in cut for message in work.cleared),
-            code=sum(goes_along(message) for message in work.cleared),
+            code=sum(is_question_context(message) for message in work.cleared),
             call_ids=tuple(message.tool_call_id or "" for message in work.cleared),
             cut=tuple(cut.values()),
         )

@@ -25,7 +25,7 @@ _MAX_HEAD = 30
 """Maximum number of lines above the region that are recognised at the beginning of a partial reply."""
 
 
-class News(msgspec.Struct, frozen=True):
+class LineUpdate(msgspec.Struct, frozen=True):
     """A change to the reported lines: the first `kept` stay, and `lines` follow them."""
 
     kept: int
@@ -43,7 +43,7 @@ class ArrivingCode:
         """Number of raw lines at the last fitting of all lines."""
         self._change, self._reached = IndentChange(), 0
 
-    def take(self, lines: tuple[str, ...], placement: Placement) -> News | None:
+    def take(self, lines: tuple[str, ...], placement: Placement) -> LineUpdate | None:
         """Add whole lines of the reply; return the change to draw, or None."""
         self._raw.extend(lines)
         if placement in ("new", "chat") or self._may_be_left_out():
@@ -59,7 +59,7 @@ class ArrivingCode:
         else:
             kept, new = told, self._next(len(lines), placement)
         self._told[kept:] = new
-        return News(kept, new) if new or kept < told else None
+        return LineUpdate(kept, new) if new or kept < told else None
 
     def _next(self, count: int, placement: Placement) -> tuple[str, ...]:
         """Return the newest `count` lines, indented like those before them."""

@@ -18,8 +18,8 @@ import msgspec
 from codecompanion.edit_in_place.indentation import (
     begins_block,
     columns,
+    continues_on_next_line,
     file_style,
-    goes_on,
     is_closing,
     lead_of,
     opens_block,
@@ -317,7 +317,7 @@ class _Trials:
         if found.place[first] >= 0 and found.place[second] >= 0:
             old, below = (columns(lead_of(found.region[found.place[at]])) for at in (first, second))
             return odd + (step != below - old)
-        return odd + (step > 0 and not goes_on(self._said[0]))
+        return odd + (step > 0 and not continues_on_next_line(self._said[0]))
 
     def _foreign(self, change: IndentChange, new: Counter[str], blocks: Counter[tuple[str, str, str | None]]) -> int:
         """Return how many lines would have an indentation style that the file does not use."""

@@ -24,7 +24,7 @@ _OPENS_AT_START = re.compile(
 )
 _PREPROCESSOR = re.compile(r"#(?:if|ifdef|ifndef|else|elif|endif|define|undef|include|pragma|region|endregion|error)\b")
 _CLOSING = re.compile(r"\W{0,40}|(?:end|fi|done|esac)\W?|</\w{1,40}>")
-_GOES_ON = (*",([{\\+-*/%=&|.?:<>",)
+_CONTINUES = (*",([{\\+-*/%=&|.?:<>",)
 """Line endings after which the next line may continue with any indentation."""
 
 
@@ -54,9 +54,9 @@ def begins_block(line: str) -> bool:
     return opens_block(line) and not line.rstrip().endswith(("(", "["))
 
 
-def goes_on(line: str) -> bool:
+def continues_on_next_line(line: str) -> bool:
     """Return whether the next line may continue this one, with any indentation."""
-    return text_of(line).endswith(_GOES_ON)
+    return text_of(line).endswith(_CONTINUES)
 
 
 def compact(size: int) -> str:
@@ -69,7 +69,7 @@ def is_closing(line: str) -> bool:
     return _CLOSING.fullmatch(text_of(line)) is not None
 
 
-def stands_at_the_edge(line: str) -> bool:
+def is_preprocessor_directive(line: str) -> bool:
     """Return whether a line starts at the margin: a preprocessor directive, which is never indented."""
     return line.startswith("#") and _PREPROCESSOR.match(line) is not None
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import msgspec
 
-from codecompanion.edit_in_place.indentation import lead_of, opens_block, parents, stands_at_the_edge, text_of
+from codecompanion.edit_in_place.indentation import is_preprocessor_directive, lead_of, opens_block, parents, text_of
 from codecompanion.edit_in_place.matching import Pairs, matching_lines
 from codecompanion.edit_in_place.place import is_blank
 
@@ -94,4 +94,4 @@ def _leads(lines: Sequence[str]) -> list[str | None]:
 
 def is_indented_code(line: str) -> bool:
     """Return whether the indentation of a line is meaningful."""
-    return not is_blank(line) and not stands_at_the_edge(line)
+    return not is_blank(line) and not is_preprocessor_directive(line)

@@ -16,8 +16,8 @@ from codecompanion.edit_in_place.indentation import (
     compact,
     file_style,
     is_closing,
+    is_preprocessor_directive,
     lead_of,
-    stands_at_the_edge,
     style_of,
     text_of,
 )
@@ -78,7 +78,7 @@ class _Restoring:
             if own is not None:
                 above = own
                 result.append(self._quoted(found.region[own], line))
-            elif stands_at_the_edge(line):
+            elif is_preprocessor_directive(line):
                 result.append(line)
             elif not text_of(line):
                 result.append(line if self._change.is_none else "")

@@ -307,14 +307,19 @@ def is_typed_by_user(message: Message) -> bool:
     return message.role == "user" and message.tag is None
 
 
-def goes_along(message: Message) -> bool:
+def is_question_context(message: Message) -> bool:
     """Return whether the message was attached to the question after it, as gathered code or a mention."""
     return message.tag == GATHERED_TAG or message.mentioned is not None
 
 
 def is_attachment(message: Message) -> bool:
     """Return whether the user attached the message to the chat rather than to a question."""
-    return message.role == "user" and message.tag is not None and message.tag not in _OURS and not goes_along(message)
+    return (
+        message.role == "user"
+        and message.tag is not None
+        and message.tag not in _OURS
+        and not is_question_context(message)
+    )
 
 
 def has_encrypted(message: Message) -> bool:

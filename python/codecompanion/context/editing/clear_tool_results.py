@@ -18,7 +18,7 @@ from codecompanion.context.editing.referenced_content import pointed_at, stands_
 from codecompanion.context.strategy_parameters import ClearToolResults, RawTail
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import pair_tool_calls
-from codecompanion.model.messages import SUMMARY_TAG, Message, goes_along, is_protected, with_changes
+from codecompanion.model.messages import SUMMARY_TAG, Message, is_protected, is_question_context, with_changes
 from codecompanion.placeholders import TEMPLATES, cleared_along, fill_tool_template
 
 
@@ -82,12 +82,12 @@ def _results(messages: Messages) -> list[tuple[int, str]]:
         (index, messages[reply].tool_calls[place].name)
         for index, (reply, place) in pair_tool_calls(messages).call_of.items()
     ]
-    found += [(index, message.tag or "") for index, message in enumerate(messages) if goes_along(message)]
+    found += [(index, message.tag or "") for index, message in enumerate(messages) if is_question_context(message)]
     return sorted(found)
 
 
 def _placeholder(message: Message, tool: str, params: ClearToolResults) -> str:
-    if goes_along(message):
+    if is_question_context(message):
         return cleared_along(message)
     return fill_tool_template(TEMPLATES[params.template], message, tool)
 

@@ -35,7 +35,7 @@ from codecompanion.context.editing.old_replies import shorten_calls, without_rea
 from codecompanion.context.editing.referenced_content import pointed_at
 from codecompanion.context.strategy_parameters import ClearWhenItPays
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
-from codecompanion.model.messages import Message, ReasoningPart, goes_along, with_changes
+from codecompanion.model.messages import Message, ReasoningPart, is_question_context, with_changes
 from codecompanion.placeholders import TEMPLATES, cleared_along
 
 SHORT_LIFETIME_S = 300.0
@@ -155,7 +155,7 @@ def _find_shorter(messages: Messages, uses: FileUses, params: ClearWhenItPays, e
         if index >= tail:
             break
         message = messages[index]
-        if goes_along(message):
+        if is_question_context(message):
             is_over = message.cycle != env.cycle and index not in in_use
             bare = with_changes(message, content=cleared_along(message), edited=True)
             freed = message.tokens - env.count_text(bare.text)

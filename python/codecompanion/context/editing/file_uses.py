@@ -14,7 +14,7 @@ from codecompanion.context.editing.file_reads import FileUse, file_use, names_in
 from codecompanion.counting.size_classes import encrypted_tokens
 from codecompanion.model.fold import grown_from
 from codecompanion.model.invariants import CallPosition
-from codecompanion.model.messages import Message, ReasoningPart, goes_along, is_protected, is_typed_by_user
+from codecompanion.model.messages import Message, ReasoningPart, is_protected, is_question_context, is_typed_by_user
 
 MIN_LONG_ARGUMENTS = 400
 """Minimum length of call arguments that are worth replacing with a placeholder."""
@@ -96,7 +96,7 @@ class FileUses:
             if is_typed_by_user(message):
                 self.last_typed = index
                 self.named_by_user.update(dict.fromkeys(seen.names, index))
-            elif goes_along(message) and not (message.edited or message.compacted or is_protected(message)):
+            elif is_question_context(message) and not (message.edited or message.compacted or is_protected(message)):
                 self.open[index] = None
         elif message.role == "assistant":
             self.named_by_model.update(dict.fromkeys(seen.names, index))

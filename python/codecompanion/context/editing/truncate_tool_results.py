@@ -16,7 +16,7 @@ from codecompanion.context.strategy_parameters import TruncateToolResults
 from codecompanion.context.work import Env, Outcome, Skipped, Work
 from codecompanion.formats.cutting import cut_with_note
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.model.messages import Message, goes_along, is_protected, replaced_text, with_changes
+from codecompanion.model.messages import Message, is_protected, is_question_context, replaced_text, with_changes
 from codecompanion.placeholders import CONTENT_TRUNCATED
 
 CHARS_PER_TOKEN = 4
@@ -35,7 +35,7 @@ def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> 
     messages = list(work.messages)
     cut: list[Message] = []
     for index, message in enumerate(work.messages):
-        if (message.role != "tool" and not goes_along(message)) or is_protected(message):
+        if (message.role != "tool" and not is_question_context(message)) or is_protected(message):
             continue
         text = shorten_result(message.text, params)
         if text != message.text:

@@ -13,7 +13,7 @@ from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.context.summary_text.strip_additions import as_written
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.formats.cutting import cut_line, cut_middle
-from codecompanion.model.messages import LOOKING_TAG, SUMMARY_TAG, goes_along, is_typed_by_user
+from codecompanion.model.messages import LOOKING_TAG, SUMMARY_TAG, is_question_context, is_typed_by_user
 from codecompanion.summary_frame import bare_summary
 
 _HEADER = "[Conversation context — {count} earlier messages removed to fit context window]"
@@ -28,7 +28,7 @@ def describe_plain(work: Work, params: DescribePlain, env: Env) -> Outcome:
     described = tuple(message for message in work.removed if message.tag != SUMMARY_TAG)
     if not described:
         return Skipped("nothing_to_compact", "nothing to compact: there are no older messages")
-    roles = [message.role for message in described if not goes_along(message) and message.tag != LOOKING_TAG]
+    roles = [message.role for message in described if not is_question_context(message) and message.tag != LOOKING_TAG]
     lines = [
         _HEADER.format(count=len(work.removed)),
         f"User messages: {roles.count('user')}, Assistant responses: {roles.count('assistant')},"

@@ -33,8 +33,8 @@ from codecompanion.model.messages import (
     GATHERED_TAG,
     LOOKING_TAG,
     UPDATE_TAG,
-    goes_along,
     is_attachment,
+    is_question_context,
     is_typed_by_user,
 )
 from codecompanion.model.view import View, project
@@ -80,7 +80,7 @@ def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
     left_out |= set(_code_for(kept))
     more: list[EventPayload] = []
     if turn_id and _has_begun(kept, turn_id):
-        if any(_is_said_in(event, turn_id) for event in kept):
+        if any(_is_question_or_reply(event, turn_id) for event in kept):
             more.append(TurnEnded(turn_id=turn_id, reason="stopped"))
         else:  # the turn began with this message
             left_out |= {event.seq for event in kept if _is_of_turn(event, turn_id)}
@@ -95,7 +95,7 @@ def cut_before(events: Sequence[LogEvent], message_id: str) -> Cut:
 def _code_for(kept: Sequence[LogEvent]) -> Iterator[int]:
     """Yield the sequence numbers of the code gathered for the edited message, and of the notes below it."""
     for event in reversed(kept):
-        if not _went_along(event) and not (
+        if not _is_question_context(event) and not (
             isinstance(event.payload, PolicyEvent) and event.payload.name in (GATHERED_EVENT, TOLD_EVENT)
         ):
             return
@@ -138,18 +138,18 @@ def _has_begun(events: Iterable[LogEvent], turn_id: str) -> bool:
     return any(isinstance(event.payload, TurnStarted) and event.payload.turn_id == turn_id for event in events)
 
 
-def _is_said_in(event: LogEvent, turn_id: str) -> bool:
+def _is_question_or_reply(event: LogEvent, turn_id: str) -> bool:
     """Return whether the event is a message of the turn, other than an attachment or the context of a question."""
     payload = event.payload
     if not isinstance(payload, MessageAdded) or payload.message.turn_id != turn_id:
         return False
-    return not is_attachment(payload.message) and payload.message.tag != UPDATE_TAG and not _went_along(event)
+    return not is_attachment(payload.message) and payload.message.tag != UPDATE_TAG and not _is_question_context(event)
 
 
-def _went_along(event: LogEvent) -> bool:
+def _is_question_context(event: LogEvent) -> bool:
     if not isinstance(event.payload, MessageAdded):
         return False
-    return event.payload.message.tag in _ALONG or goes_along(event.payload.message)
+    return event.payload.message.tag in _ALONG or is_question_context(event.payload.message)
 
 
 def _is_of_turn(event: LogEvent, turn_id: str) -> bool:

@@ -15,7 +15,7 @@ from codecompanion.errors import InputError
 from codecompanion.formats.plural import counted
 from codecompanion.model.change_report import ChangeReport
 from codecompanion.model.history import ChangeKind, FileChangeEnded, Insertion, ViewChanged
-from codecompanion.model.messages import PIN_TAG, Message, goes_along, with_changes
+from codecompanion.model.messages import PIN_TAG, Message, is_question_context, with_changes
 from codecompanion.model.view import apply_change
 from codecompanion.placeholders import TOOL_RESULT_CLEARED, cleared_along
 from codecompanion.session.attachments.pins import instruction, pinned, title_of, to_pin, to_unpin
@@ -143,7 +143,7 @@ class ViewEdits:
     async def _clear(self, item: str) -> str:
         message = find(self.log.view.messages, item)
         is_cleared = message is not None and message.edited and not message.left_out
-        is_code = message is not None and goes_along(message)
+        is_code = message is not None and is_question_context(message)
         if message is None or (message.role != "tool" and not is_code) or is_cleared or message.pinned:
             raise InputError(
                 "Only tool results and the context sent with a question can be cleared,"

@@ -17,7 +17,7 @@ from codecompanion.context.shape_request import Shaped
 from codecompanion.context.work import Messages
 from codecompanion.counting.calibration import wants_provider_count
 from codecompanion.errors import AdapterError, ContextOverflow, NetworkFailed, ServerLoading
-from codecompanion.model.messages import GATHERED_TAG, Message, goes_along, is_protected
+from codecompanion.model.messages import GATHERED_TAG, Message, is_protected, is_question_context
 from codecompanion.model.view import View, append
 from codecompanion.session.accounts.local_models import runs_on_own_server
 from codecompanion.session.compaction.dry_run import dry_run
@@ -294,5 +294,5 @@ def _staying(messages: Messages) -> Messages:
     from codecompanion.context.selection.select_window import first_pending  # not needed at startup
 
     first, newest = first_pending(messages), messages[-1].cycle if messages else None
-    waiting = {i for i, m in enumerate(messages) if i >= first and m.cycle == newest and not goes_along(m)}
+    waiting = {i for i, m in enumerate(messages) if i >= first and m.cycle == newest and not is_question_context(m)}
     return tuple(message for i, message in enumerate(messages) if is_protected(message) or i in waiting)

@@ -8,7 +8,14 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.work import Messages
-from codecompanion.model.messages import GATHERED_TAG, MEMORY_TAG, RULES_TAG, Message, goes_along, is_typed_by_user
+from codecompanion.model.messages import (
+    GATHERED_TAG,
+    MEMORY_TAG,
+    RULES_TAG,
+    Message,
+    is_question_context,
+    is_typed_by_user,
+)
 from codecompanion.session.window.chat_model import ChatModel
 
 IS_BACK = "Your message is back in the input."
@@ -81,7 +88,7 @@ def _named(message: Message) -> str:
 def _advice(message: Message) -> str:
     if message.pinned and message.tag != MEMORY_TAG:
         return "Unpin it (p in gd), or choose a model with a larger window (ga)."
-    if goes_along(message):
+    if is_question_context(message):
         return "Compact the chat (/compact), or choose a model with a larger window (ga)."
     if message.role == "user" and message.tag:
         return "Detach it (dd on its line), or choose a model with a larger window (ga)."
