@@ -11,7 +11,7 @@ from datetime import datetime, tzinfo
 from codecompanion.formats.plural import counted
 from codecompanion.formats.regex import regex
 from codecompanion.reports.export.markdown_blocks import blocks_of
-from codecompanion.reports.export.shared_chat import Conversation, Note, Picture, Said, ToolUse
+from codecompanion.reports.export.shared_chat import Conversation, ExportedMessage, Note, Picture, ToolUse
 from codecompanion.reports.markdown import tokens_text
 from codecompanion.reports.pages.html import escaped, page
 from codecompanion.reports.pages.style import BASE
@@ -54,12 +54,12 @@ img { max-width: 100%; height: auto; border-radius: .4rem; border: 1px solid var
 
 def chat_as_html(chat: Conversation, *, zone: tzinfo, version: str) -> str:
     """Return the chat as a web page."""
-    said = list(chat.said)
+    messages = list(chat.messages)
     shown = " to ".join(dict.fromkeys(_day(ts, zone) for ts in (chat.began, chat.ended) if ts))
-    about = ", ".join(filter(None, [" → ".join(chat.models), counted(len(said), "message"), shown]))
+    about = ", ".join(filter(None, [" → ".join(chat.models), counted(len(messages), "message"), shown]))
     empty = '<p class="quiet">This chat is empty.</p>\n' if not chat.entries else ""
     entries = "".join(
-        _note(entry) if isinstance(entry, Note) else _said(entry, number, zone)
+        _note(entry) if isinstance(entry, Note) else _message(entry, number, zone)
         for number, entry in enumerate(chat.entries)
     )
     body = (
@@ -74,25 +74,27 @@ def _day(ts: float, zone: tzinfo) -> str:
     return datetime.fromtimestamp(ts, zone).strftime("%Y-%m-%d")
 
 
-def _said(said: Said, number: int, zone: tzinfo) -> str:
-    badge = f'<span class="badge">no longer sent: {escaped(said.state)}</span>' if said.state else ""
-    gone = " gone" if said.state else ""
-    if said.who == "attached":
-        size = f" · {tokens_text(said.tokens)} tokens" if said.tokens else ""
-        inner = _text(said.text) + _pictures(said.pictures)
-        head = f"<summary>{escaped(said.title)}{size} {badge}</summary>"
+def _message(message: ExportedMessage, number: int, zone: tzinfo) -> str:
+    badge = f'<span class="badge">no longer sent: {escaped(message.state)}</span>' if message.state else ""
+    gone = " gone" if message.state else ""
+    if message.who == "attached":
+        size = f" · {tokens_text(message.tokens)} tokens" if message.tokens else ""
+        inner = _text(message.text) + _pictures(message.pictures)
+        head = f"<summary>{escaped(message.title)}{size} {badge}</summary>"
         return f'<details class="attached{gone}">{head}\n{inner}</details>\n'
-    name = "Me" if said.who == "user" else "CodeCompanion"
-    title = f'<span class="quiet">{escaped(said.title)}</span>' if said.title else ""
+    name = "Me" if message.who == "user" else "CodeCompanion"
+    title = f'<span class="quiet">{escaped(message.title)}</span>' if message.title else ""
     when = ""
-    if said.ts:
-        at = datetime.fromtimestamp(said.ts, zone)
+    if message.ts:
+        at = datetime.fromtimestamp(message.ts, zone)
         when = f'<time class="quiet" datetime="{at.isoformat(timespec="seconds")}">{at:%H:%M}</time>'
-    thought = f"<details><summary>Reasoning</summary>\n{_text(said.reasoning)}</details>\n" if said.reasoning else ""
-    body = thought + _text(said.text) + _pictures(said.pictures) + "".join(_tool(tool) for tool in said.tools)
+    thought = (
+        f"<details><summary>Reasoning</summary>\n{_text(message.reasoning)}</details>\n" if message.reasoning else ""
+    )
+    body = thought + _text(message.text) + _pictures(message.pictures) + "".join(_tool(tool) for tool in message.tools)
     return (
-        f'<article class="{said.who}{gone}" aria-labelledby="m{number}">\n<header><h2 id="m{number}">{name}</h2>{title}'
-        f"{when}{badge}</header>\n{body}</article>\n"
+        f'<article class="{message.who}{gone}" aria-labelledby="m{number}">\n<header>'
+        f'<h2 id="m{number}">{name}</h2>{title}{when}{badge}</header>\n{body}</article>\n'
     )
 
 
@@ -100,12 +102,12 @@ def _tool(tool: ToolUse) -> str:
     sign = STATUS_SIGNS.get(tool.status, "·")
     look = "ok" if tool.status == "ok" else "bad"
     badge = f' <span class="badge">{escaped(tool.state)}</span>' if tool.state else ""
-    said = "" if tool.status == "ok" else f" · {escaped(tool.status)}"
+    status = "" if tool.status == "ok" else f" · {escaped(tool.status)}"
     parts = [_labelled("Call", _pre(tool.arguments)) if tool.arguments else ""]
     parts.append(_labelled("Change", _diff(tool.diff)) if tool.diff else "")
     parts.append(_labelled("Result", _pre(tool.result)) if tool.result else "")
     return (
-        f'<details><summary><span class="{look}" aria-hidden="true">{sign}</span> {escaped(tool.title)}{said}{badge}'
+        f'<details><summary><span class="{look}" aria-hidden="true">{sign}</span> {escaped(tool.title)}{status}{badge}'
         f"</summary>\n{''.join(parts)}{_pictures(tool.pictures)}</details>\n"
     )
 

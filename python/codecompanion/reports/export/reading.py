@@ -26,7 +26,7 @@ from codecompanion.model.messages import (
     is_typed_by_user,
 )
 from codecompanion.model.view import project
-from codecompanion.reports.export.shared_chat import Conversation, Note, Picture, Said, ToolUse
+from codecompanion.reports.export.shared_chat import Conversation, ExportedMessage, Note, Picture, ToolUse
 from codecompanion.reports.markdown import tokens_text
 
 GONE = {
@@ -130,12 +130,12 @@ class _Walk:
         self._results = _results(messages)
         self._model = ""
 
-    def of_log(self, events: Sequence[LogEvent], undone: frozenset[str]) -> Iterator[Said | Note]:
+    def of_log(self, events: Sequence[LogEvent], undone: frozenset[str]) -> Iterator[ExportedMessage | Note]:
         """Yield messages and events in order."""
         for event in events:
             match event.payload:
                 case MessageAdded(message=message):
-                    yield from self._said(message, message.ts or event.ts)
+                    yield from self._message(message, message.ts or event.ts)
                 case ViewChanged() as change:
                     yield from self._changed(change, undone)
                 case history.ChatCreated(adapter=adapter, model=model) | history.ModelSet(adapter=adapter, model=model):
@@ -149,19 +149,19 @@ class _Walk:
                 case _:
                     pass
 
-    def of_messages(self, messages: Sequence[Message]) -> Iterator[Said]:
+    def of_messages(self, messages: Sequence[Message]) -> Iterator[ExportedMessage]:
         """Yield only messages."""
         for message in messages:
-            yield from self._said(message, message.ts)
+            yield from self._message(message, message.ts)
 
     def _clean(self, text: str) -> str:
         return self._reader.clean(text)
 
-    def _said(self, message: Message, ts: float) -> Iterator[Said]:
+    def _message(self, message: Message, ts: float) -> Iterator[ExportedMessage]:
         if message.role == "tool" or message.tag == GO_ON_TAG:
             return  # a result is shown with its call
         text = message.compaction.text if message.compaction else message.text
-        yield Said(
+        yield ExportedMessage(
             who="user" if is_typed_by_user(message) else "model" if message.role == "assistant" else "attached",
             title=self._clean(self._title(message)),
             text=self._clean(text),

@@ -30,7 +30,7 @@ class ToolUse(msgspec.Struct, frozen=True):
     pictures: tuple[Picture, ...] = ()
 
 
-class Said(msgspec.Struct, frozen=True):
+class ExportedMessage(msgspec.Struct, frozen=True):
     """One message. `who`: `user`, `model`, or the type of attachment; `state` as in `ToolUse`."""
 
     who: str
@@ -59,9 +59,9 @@ class Conversation(msgspec.Struct, frozen=True):
     models: tuple[str, ...]
     began: float
     ended: float
-    entries: tuple[Said | Note, ...]
+    entries: tuple[ExportedMessage | Note, ...]
 
     @property
-    def said(self) -> Iterator[Said]:
+    def messages(self) -> Iterator[ExportedMessage]:
         """Yield the messages."""
-        return (entry for entry in self.entries if isinstance(entry, Said))
+        return (entry for entry in self.entries if isinstance(entry, ExportedMessage))

@@ -19,7 +19,7 @@ from codecompanion.reports.export.as_html import chat_as_html
 from codecompanion.reports.export.as_markdown import chat_as_markdown
 from codecompanion.reports.export.markdown_blocks import blocks_of
 from codecompanion.reports.export.reading import Reader, read_conversation
-from codecompanion.reports.export.shared_chat import Conversation, Note, Said
+from codecompanion.reports.export.shared_chat import Conversation, ExportedMessage, Note
 from codecompanion.workspace.project_files import why_no_text
 
 from ..pages.test_replay_page import read
@@ -44,11 +44,11 @@ def markdown_of(chat: Conversation) -> str:
 def test_a_chat_is_read_with_all_its_events() -> None:
     chat = chat_of()
     file, user, model, edit, compaction, picture, failed = chat.entries
-    assert isinstance(file, Said)
+    assert isinstance(file, ExportedMessage)
     assert (file.who, file.title, file.state) == ("attached", "file: src/stack.py", "")
-    assert isinstance(user, Said)
+    assert isinstance(user, ExportedMessage)
     assert (user.who, user.state) == ("user", "summarised")
-    assert isinstance(model, Said)
+    assert isinstance(model, ExportedMessage)
     assert (model.who, model.title, model.state) == ("model", "openai · gpt-5", "summarised")
     tool = model.tools[0]
     assert (tool.status, tool.state, tool.result) == ("ok", "summarised", "done\nWhy is `pop()` **red**?")
@@ -56,7 +56,7 @@ def test_a_chat_is_read_with_all_its_events() -> None:
     assert edit == Note("1 tool result cleared · 48.2k → 21.7k tokens", "", undone=True)
     assert isinstance(compaction, Note)
     assert compaction.text == "3 messages summarised · 21.7k → 4.0k tokens · by gpt-5-mini"
-    assert isinstance(picture, Said)
+    assert isinstance(picture, ExportedMessage)
     assert picture.pictures[0].content == PNG
     assert isinstance(failed, Note)
     assert failed.text.startswith("The turn failed: The endpoint refused")
@@ -95,7 +95,7 @@ def test_images_can_be_left_out() -> None:
 
 def test_the_view_alone_can_be_exported() -> None:
     chat = read_conversation(full_chat(), READER, view_only=True)
-    assert [entry.title for entry in chat.said] == ["file: src/stack.py", "summary", ""]
+    assert [entry.title for entry in chat.messages] == ["file: src/stack.py", "summary", ""]
 
 
 def test_an_empty_chat_is_reported() -> None:
@@ -128,7 +128,7 @@ def test_call_ids_may_repeat() -> None:
         )
     ]
     chat = read_conversation(log_of(*pairs), READER)
-    assert [said.tools[0].result for said in chat.said] == ["text 1", "text 2"]
+    assert [one.tools[0].result for one in chat.messages] == ["text 1", "text 2"]
 
 
 def test_a_name_stays_readable_in_the_source() -> None:
