@@ -16,7 +16,7 @@ from codecompanion.session.code import searcher
 from codecompanion.session.code.indexing import build
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.gather.ask import Ask
-from codecompanion.session.gather.gather_code import Means, gather
+from codecompanion.session.gather.gather_code import GatherResources, gather
 from codecompanion.session.gather.index_search import IndexSearch
 
 _SETTLED_NS = 10**9
@@ -50,4 +50,4 @@ class CheckedOut:
 
     async def gather(self, ask: Ask) -> Gathered:
         """Return the code that a chat would gather."""
-        return await gather(ask, Means(self._context, time.monotonic, IndexSearch(self.index)))
+        return await gather(ask, GatherResources(self._context, time.monotonic, IndexSearch(self.index)))

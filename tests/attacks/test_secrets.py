@@ -21,7 +21,7 @@ from codecompanion.session.code.left_out_files import left_out_sentence
 from codecompanion.session.code.project_index import ProjectIndex
 from codecompanion.session.complete.project_view import ProjectReader
 from codecompanion.session.gather.ask import Ask
-from codecompanion.session.gather.gather_code import Means, gather
+from codecompanion.session.gather.gather_code import GatherResources, gather
 from codecompanion.session.gather.gatherers import beside
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.builtin import BUILTIN_TOOLS
@@ -154,7 +154,7 @@ async def test_no_automatic_path_sends_the_canary(
     question = "How does connect_forge work in this project with db_password of forge.yml?"
     found = await gather(
         Ask(question=question, root=project, active="deploy/forge.yml", budget=4000, always=True),
-        Means(GATHERING, time.monotonic),
+        GatherResources(GATHERING, time.monotonic),
     )
     roads["gathered code"] = is_clean(found.text) and "connect_forge" in found.text
     kept = beside("memory", "\n".join(FILES.values())).text

@@ -28,7 +28,7 @@ from codecompanion.model.gathered import Gathered, Snippet
 from codecompanion.retrieval.gather_pipeline import PipelineName
 from codecompanion.retrieval.mentions import mentions_in
 from codecompanion.session.gather.ask import Ask
-from codecompanion.session.gather.gather_code import Means, gather
+from codecompanion.session.gather.gather_code import GatherResources, gather
 from codecompanion.session.gather.index_search import IndexSearch
 from codecompanion.workspace.paths import is_project
 
@@ -134,7 +134,7 @@ class _Projects:
             pipeline=pipeline,
         )
         search = IndexSearch(index, vectors)
-        return as_answer(await gather(ask, Means(context, time.monotonic, search)))
+        return as_answer(await gather(ask, GatherResources(context, time.monotonic, search)))
 
     def close(self) -> None:
         """Close every index, and the embedders."""

@@ -62,7 +62,7 @@ class ProjectGatherer:
         The result lists the parts that failed (R-202, R-203).
         """
         from codecompanion.session.gather.ask import Ask
-        from codecompanion.session.gather.gather_code import Means, gather
+        from codecompanion.session.gather.gather_code import GatherResources, gather
 
         settings = self._settings()
         search = None
@@ -89,8 +89,8 @@ class ProjectGatherer:
         from codecompanion.session.gather.gatherers import use_all
 
         utility, team = self._utility(settings), self._team_of(settings)
-        means = Means(settings, time.monotonic, search, utility, team, self._may_use or use_all)
-        return await gather(ask, means)
+        resources = GatherResources(settings, time.monotonic, search, utility, team, self._may_use or use_all)
+        return await gather(ask, resources)
 
     async def _search(self, root: Path, settings: GatheringSettings, tell: Callable[[str], None]) -> IndexSearch | None:
         """Return a project's index search, or None if it has no index, so that its files are searched as text."""

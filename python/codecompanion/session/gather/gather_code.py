@@ -101,7 +101,7 @@ class _CodeFound(msgspec.Struct, frozen=True):
 _NO_CODE = _CodeFound()
 
 
-class Means(msgspec.Struct, frozen=True):
+class GatherResources(msgspec.Struct, frozen=True):
     """The resources for gathering. Without `search` there is no index; without `utility` the words decide."""
 
     settings: GatheringSettings
@@ -112,43 +112,43 @@ class Means(msgspec.Struct, frozen=True):
     may_use: MayUse = use_all
 
 
-async def gather(ask: Ask, means: Means) -> Gathered:
+async def gather(ask: Ask, resources: GatherResources) -> Gathered:
     """Return the code found for a question; `text` is "" if the message must be sent without code.
 
     Raises:
         asyncio.CancelledError: the gathering was stopped; all work has ended.
     """
-    begun, pipeline = means.clock(), load_pipeline(ask.pipeline)
-    runs = Runs(means.clock, begun + GATHERING_SHARE * means.settings.timeout_s)
+    begun, pipeline = resources.clock(), load_pipeline(ask.pipeline)
+    runs = Runs(resources.clock, begun + GATHERING_SHARE * resources.settings.timeout_s)
     written, ask = ask.question, msgspec.structs.replace(ask, question=_words_of(ask))
-    classification, types = await _classify(ask, means, runs, pipeline)
+    classification, types = await _classify(ask, resources, runs, pipeline)
     result = partial(_result, written, runs, begun, classification, types)
     if not (ask.files or classification.is_codebase_related):
-        return result(budget=budget_of(ask, means.settings))
-    choice = Choice(means.settings.include_hidden, max_file_bytes(means.settings))
+        return result(budget=budget_of(ask, resources.settings))
+    choice = Choice(resources.settings.include_hidden, max_file_bytes(resources.settings))
     code = ProjectCode(ask.root, choice, ask.unsaved)
     active, named_first = "" if ask.only_files else ask.active, pipeline.stage(ReadNamedFiles).active == "last"
     reading = in_thread(partial(read_mentioned, code, ask.files, active, named_first, ask.lines))
-    files = await runs.run("files", reading, _limit(means, "files"), ReadFiles())
+    files = await runs.run("files", reading, _limit(resources, "files"), ReadFiles())
     named = any(one.source == "mention" for one in files.snippets)
     if not (named or classification.is_codebase_related):
-        budget = budget_of(ask, means.settings)
+        budget = budget_of(ask, resources.settings)
         return result(notes=files.notes, budget=budget)
     code_found, texts = _NO_CODE, list[Snippet]()
     if not ask.only_files:
         says_more = ask.always or ask.question == written or says_something(ask.question)
-        looks = not named or (means.settings.supplement_when_files_selected and says_more)
+        looks = not named or (resources.settings.supplement_when_files_selected and says_more)
         code_found, texts = await asyncio.gather(
-            _find_code(ask, means, runs, code, types, files, pipeline)
+            _find_code(ask, resources, runs, code, types, files, pipeline)
             if looks
-            else _only_pinned(ask, means, runs, code),
-            _find_texts(ask, means, runs, code, types, pipeline),
+            else _only_pinned(ask, resources, runs, code),
+            _find_texts(ask, resources, runs, code, types, pipeline),
         )
     everything = (*files.snippets, *code_found.snippets)
-    runs.deadline = begun + means.settings.timeout_s
+    runs.deadline = begun + resources.settings.timeout_s
     given = ToChoose(snippets=everything, texts=texts, terms=code_found.terms, types=types)
-    choosing = in_thread(lambda check: choose(ask, pipeline, means.settings, Stoppable(code, check), given))
-    composed = await runs.run("selection", choosing, means.settings.timeout_s, None)
+    choosing = in_thread(lambda check: choose(ask, pipeline, resources.settings, Stoppable(code, check), given))
+    composed = await runs.run("selection", choosing, resources.settings.timeout_s, None)
     return result(
         terms=code_found.terms,
         found=everything,
@@ -165,8 +165,8 @@ def _words_of(ask: Ask) -> str:
     return words or (" ".join(ask.files) if ask.always else "")
 
 
-async def _only_pinned(ask: Ask, means: Means, runs: Runs, code: ProjectCode) -> _CodeFound:
-    pinned = await runs.run("pinned", _pinned(ask, code), _limit(means, "pinned"), ReadPins())
+async def _only_pinned(ask: Ask, resources: GatherResources, runs: Runs, code: ProjectCode) -> _CodeFound:
+    pinned = await runs.run("pinned", _pinned(ask, code), _limit(resources, "pinned"), ReadPins())
     return _CodeFound(snippets=pinned.snippets, notes=pinned.notes)
 
 
@@ -174,26 +174,26 @@ def _pinned(ask: Ask, code: ProjectCode) -> Awaitable[ReadPins]:
     return in_thread(partial(read_pinned, code, ask.pinned))
 
 
-def _limit(means: Means, name: str) -> float:
-    return SHARES[name] * means.settings.timeout_s
+def _limit(resources: GatherResources, name: str) -> float:
+    return SHARES[name] * resources.settings.timeout_s
 
 
 async def _classify(
-    ask: Ask, means: Means, runs: Runs, pipeline: GatherPipeline
+    ask: Ask, resources: GatherResources, runs: Runs, pipeline: GatherPipeline
 ) -> tuple[Classification, QuestionTypes]:
     """Classify the question and return its types.
 
     A question that requests code is about the project (R-204, R-212, R-213).
     """
-    said, kinds = await _without_model(ask, means, runs, pipeline.stage(Classify)), types_by_words(ask.question)
-    if means.utility is not None and ask.question.strip():
-        limit = _limit(means, "classification")
+    said, kinds = await _without_model(ask, resources, runs, pipeline.stage(Classify)), types_by_words(ask.question)
+    if resources.utility is not None and ask.question.strip():
+        limit = _limit(resources, "classification")
         by_model, types_by_model = await asyncio.gather(
-            runs.run("classification", means.utility.classify(ask.question), limit, None),
-            runs.run("question type", means.utility.types(ask.question), limit, None),
+            runs.run("classification", resources.utility.classify(ask.question), limit, None),
+            runs.run("question type", resources.utility.types(ask.question), limit, None),
         )
         said, kinds = by_model or said, types_by_model or kinds
-    if (ask.always or not means.settings.classify) and not said.is_codebase_related:
+    if (ask.always or not resources.settings.classify) and not said.is_codebase_related:
         by = said.source if said.source != "forced" else ""
         said = Classification(
             is_codebase_related=bool(ask.question.strip()),
@@ -201,22 +201,22 @@ async def _classify(
             confidence=said.confidence,
             source="forced",
             likelihood=said.likelihood,
-            overruled=by if means.settings.classify else "",
+            overruled=by if resources.settings.classify else "",
         )
     return said, msgspec.structs.replace(kinds, is_architectural=kinds.is_architectural or said.is_broad)
 
 
-async def _without_model(ask: Ask, means: Means, runs: Runs, stage: Classify) -> Classification:
+async def _without_model(ask: Ask, resources: GatherResources, runs: Runs, stage: Classify) -> Classification:
     evidence = None
-    if means.search is not None and not ask.only_files and asks_index(stage, ask.question):
-        reading = means.search.evidence(ask.question, ask.unsaved)
-        evidence = await runs.run("evidence", reading, _limit(means, "evidence"), None)
+    if resources.search is not None and not ask.only_files and asks_index(stage, ask.question):
+        reading = resources.search.evidence(ask.question, ask.unsaved)
+        evidence = await runs.run("evidence", reading, _limit(resources, "evidence"), None)
     return classify_question(ask.question, stage, evidence)
 
 
 async def _find_code(
     ask: Ask,
-    means: Means,
+    resources: GatherResources,
     runs: Runs,
     code: ProjectCode,
     types: QuestionTypes,
@@ -225,33 +225,35 @@ async def _find_code(
 ) -> _CodeFound:
     """Return the results of all code gatherers."""
     terms = simple_terms(ask.question)
-    if means.utility is not None and not ask.files:
-        by_model = await runs.run("terms", means.utility.terms(ask.question), _limit(means, "terms"), ())
+    if resources.utility is not None and not ask.files:
+        by_model = await runs.run("terms", resources.utility.terms(ask.question), _limit(resources, "terms"), ())
         terms = by_model[: pipeline.stage(FindTerms).searched] or terms
     in_play = tuple(one.path for one in files.snippets)
-    options = search_options(pipeline, means.settings.hybrid, in_play=in_play, is_broad=types.is_architectural)
+    options = search_options(pipeline, resources.settings.hybrid, in_play=in_play, is_broad=types.is_architectural)
     stage = pipeline.find(SearchDefinitions)
     beside_it = stage if stage is not None and stage.files == "with_terms" else None
     outcome, pinned, elements = await asyncio.gather(
-        runs.run("search", _search(ask, means, options, code), _limit(means, "search"), None),
-        runs.run("pinned", _pinned(ask, code), _limit(means, "pinned"), ReadPins()),
-        _definitions(beside_it, means, runs, code, terms) if beside_it is not None else _nothing(),
+        runs.run("search", _search(ask, resources, options, code), _limit(resources, "search"), None),
+        runs.run("pinned", _pinned(ask, code), _limit(resources, "pinned"), ReadPins()),
+        _definitions(beside_it, resources, runs, code, terms) if beside_it is not None else _nothing(),
     )
     results = [found_snippet(one) for one in outcome.results] if outcome is not None else []
     searched = [one for one in results if one.source == "search"]
     is_answered = bool(searched) and outcome is not None and not outcome.is_partial
     if stage is not None and beside_it is None and not is_answered:
-        elements = await _definitions(stage, means, runs, code, terms, [one.path for one in searched])
+        elements = await _definitions(stage, resources, runs, code, terms, [one.path for one in searched])
     if stage is not None and searched:
         elements = beside_search(elements, stage.weight)
     common = pipeline.find(AppendCommonFiles)
     if common is not None and not common.beside_hits and has_hit(own_words(ask.question), _pieces(elements)):
         results = searched
     if outcome is None or not (results or elements):
-        results += await runs.run("common", _common(ask, code, types, pipeline, elements), _limit(means, "common"), [])
+        results += await runs.run(
+            "common", _common(ask, code, types, pipeline, elements), _limit(resources, "common"), []
+        )
     # If there is a search but no outcome, it was late or failed, which is reported; without a search there is no index
     # yet.
-    is_partial = outcome.is_partial if outcome is not None else means.search is None
+    is_partial = outcome.is_partial if outcome is not None else resources.search is None
     return _CodeFound(
         terms,
         (*pinned.snippets, *results, *elements),
@@ -267,7 +269,7 @@ async def _nothing() -> list[Snippet]:
 
 async def _definitions(
     stage: SearchDefinitions,
-    means: Means,
+    resources: GatherResources,
     runs: Runs,
     code: ProjectCode,
     terms: Sequence[str],
@@ -275,22 +277,24 @@ async def _definitions(
 ) -> list[Snippet]:
     """Return definitions that contain a term (R-222 … R-224), in the `first` files and all with a term (R-221)."""
     work = in_thread(partial(files_with_terms, code, terms))
-    paths = (*first, *await runs.run("term files", work, _limit(means, "term files"), []))
-    until = means.clock() + ENOUGH_SHARE * min(_limit(means, "ast"), runs.left())
-    is_late = partial(_is_past, means.clock, until)
+    paths = (*first, *await runs.run("term files", work, _limit(resources, "term files"), []))
+    until = resources.clock() + ENOUGH_SHARE * min(_limit(resources, "ast"), runs.left())
+    is_late = partial(_is_past, resources.clock, until)
     parsed = tuple(dict.fromkeys(paths))[: stage.max_files or None]
     parsing = in_thread(partial(search_definitions, code, terms, parsed, is_late=is_late))
-    return await runs.run("ast", parsing, _limit(means, "ast"), [])
+    return await runs.run("ast", parsing, _limit(resources, "ast"), [])
 
 
 def _is_past(clock: Callable[[], float], time: float) -> bool:
     return clock() > time
 
 
-async def _search(ask: Ask, means: Means, options: SearchOptions, code: ProjectCode) -> SearchOutcome | None:
-    if means.search is None or not ask.question.strip():
+async def _search(
+    ask: Ask, resources: GatherResources, options: SearchOptions, code: ProjectCode
+) -> SearchOutcome | None:
+    if resources.search is None or not ask.question.strip():
         return None
-    return await means.search(ask.question, options, code.unsaved)
+    return await resources.search(ask.question, options, code.unsaved)
 
 
 async def _common(
@@ -310,19 +314,24 @@ def _pieces(found: Sequence[Snippet]) -> list[str]:
 
 
 async def _find_texts(
-    ask: Ask, means: Means, runs: Runs, code: ProjectCode, types: QuestionTypes, pipeline: GatherPipeline
+    ask: Ask, resources: GatherResources, runs: Runs, code: ProjectCode, types: QuestionTypes, pipeline: GatherPipeline
 ) -> list[Snippet]:
     """Return text other than code in the order of R-252: architecture, team, memories."""
     works: dict[str, tuple[Awaitable[list[Snippet]], float]] = {}
     stage = pipeline.find(ReadTexts)
     wanted = stage.of if stage is not None else ()
     if "architecture" in wanted and types.is_architectural:
-        works["architecture"] = (in_thread(partial(read_architecture, code)), _limit(means, "architecture"))
-    if "team" in wanted and means.team is not None and means.settings.team.enabled and is_about_team(ask.question):
-        works["team"] = (_team(means.team, code), _limit(means, "team"))
-    if "memory" in wanted and means.settings.memories.enabled and ask.with_memories:
-        work = in_thread(partial(read_memories, code, means.settings.memories, means.may_use))
-        works["memories"] = (work, _limit(means, "memories"))
+        works["architecture"] = (in_thread(partial(read_architecture, code)), _limit(resources, "architecture"))
+    if (
+        "team" in wanted
+        and resources.team is not None
+        and resources.settings.team.enabled
+        and is_about_team(ask.question)
+    ):
+        works["team"] = (_team(resources.team, code), _limit(resources, "team"))
+    if "memory" in wanted and resources.settings.memories.enabled and ask.with_memories:
+        work = in_thread(partial(read_memories, code, resources.settings.memories, resources.may_use))
+        works["memories"] = (work, _limit(resources, "memories"))
     found = await runs.run_all(works, [])
     return [snippet for snippets in found.values() for snippet in snippets]
 

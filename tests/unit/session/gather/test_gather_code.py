@@ -21,7 +21,7 @@ from codecompanion.retrieval.index_evidence import Evidence
 from codecompanion.retrieval.mentions import mentions_in
 from codecompanion.session.gather import gather_code as gathering
 from codecompanion.session.gather.ask import Ask
-from codecompanion.session.gather.gather_code import Means, gather
+from codecompanion.session.gather.gather_code import GatherResources, gather
 from codecompanion.session.gather.mentioned_files import with_active
 from codecompanion.session.gather.pinned import places_of
 from codecompanion.session.gather.project_code import ProjectCode
@@ -61,12 +61,12 @@ def project(tmp_path):
     return root
 
 
-def means(search=None, *, replies=None, **changes):
+def resources(search=None, *, replies=None, **changes):
     context = settings.load({}).context
     memories = msgspec.structs.replace(context.memories, user="/nonexistent/memories.md")
     context = msgspec.structs.replace(context, **{"memories": memories, "timeout_s": PATIENCE_S, **changes})
     utility = Utility(ScriptedModel(replies), "", 5.0) if replies is not None else None
-    return Means(context, time.monotonic, search, utility)
+    return GatherResources(context, time.monotonic, search, utility)
 
 
 class ScriptedModel:
@@ -126,7 +126,7 @@ def places(gathered):
 
 
 async def ask(project, question=QUESTION, *, by=None, **fields):
-    return await gather(Ask(question=question, root=project, **fields), by or means())
+    return await gather(Ask(question=question, root=project, **fields), by or resources())
 
 
 async def test_a_question_about_the_project_gets_its_code(project):
@@ -143,7 +143,7 @@ async def test_a_question_about_the_project_gets_its_code(project):
 async def test_a_question_about_something_else_gets_nothing(project):
     """R-201: no file is read."""
     search = FakeSearch(FOUND)
-    found = await ask(project, "What is the capital of France?", by=means(search))
+    found = await ask(project, "What is the capital of France?", by=resources(search))
     assert (found.text, found.found, search.asked) == ("", (), [])
     assert not found.classification.is_codebase_related
 
@@ -152,7 +152,7 @@ async def test_unclassified_or_explicit_questions_always_get_code(project):
     """`#{codebase}` and `--always` request code explicitly; R-265: `classify = false` turns classification off."""
     for found, overruled in (
         (await ask(project, "unrelated stuff", always=True), "keywords"),
-        (await ask(project, "unrelated stuff", by=means(classify=False)), ""),
+        (await ask(project, "unrelated stuff", by=resources(classify=False)), ""),
     ):
         assert (found.classification.source, found.classification.overruled) == ("forced", overruled)
         assert ("src/parser.py", 9, 10, "ast") in places(found)
@@ -165,7 +165,7 @@ async def test_named_files_come_first_and_complete(project):
     assert (first.path, first.start, first.end, first.score, first.is_selected) == ("src/other.py", 1, 2, 1.0, True)
     assert ("src/parser.py", 4, 6, "ast") in places(found)
     alone = await ask(
-        project, "parse_config please", files=("src/other.py",), by=means(supplement_when_files_selected=False)
+        project, "parse_config please", files=("src/other.py",), by=resources(supplement_when_files_selected=False)
     )
     assert places(alone) == [("src/other.py", 1, 2, "mention")]
     assert alone.terms == ()
@@ -217,7 +217,7 @@ async def test_a_named_file_comes_first_and_complete_beside_an_open_file(project
     assert sum(one.tokens for one in active) <= found.selection.budget_tokens // 4
     assert all(one.start <= 500 <= one.end for one in active)
     assert found.selection.total_tokens <= found.selection.budget_tokens
-    own = await ask(project, "explain it", files=("src/long.py",), by=means(budgets={"default": 300}), **fields)
+    own = await ask(project, "explain it", files=("src/long.py",), by=resources(budgets={"default": 300}), **fields)
     assert own.selection.total_tokens <= 300
 
 
@@ -269,7 +269,7 @@ async def test_an_unreadable_file_is_skipped_and_reported(project, name, said):
     (project.parent / "secret.txt").write_text("outside")
     (project / "link.txt").symlink_to(project.parent / "secret.txt")
     (project / "binary.bin").write_bytes(b"\0\1\2" * 99)
-    found = await ask(project, "x", files=(name, "src/other.py"), by=means(supplement_when_files_selected=False))
+    found = await ask(project, "x", files=(name, "src/other.py"), by=resources(supplement_when_files_selected=False))
     assert [one[0] for one in places(found)] == ["src/other.py"]
     assert len(found.notes) == 1
     assert said in found.notes[0]
@@ -305,7 +305,7 @@ async def test_exactly_the_named_lines_of_a_file_are_read(project, written, expe
     (project / "src/long.py").write_text(LONG)
     meant = mentions_in(f"explain {written} please")
     found = await ask(
-        project, "x", files=meant.files, lines=meant.lines, by=means(supplement_when_files_selected=False)
+        project, "x", files=meant.files, lines=meant.lines, by=resources(supplement_when_files_selected=False)
     )
     shown = [one for one in found.selection.snippets if one.source == "mention"]
     assert [(one.start, one.end) for one in shown] == expected
@@ -322,7 +322,7 @@ async def test_after_a_range_from_line_one_the_map_shows_the_rest_of_the_file(pr
     (project / "src/steps.py").write_text(text)
     meant = mentions_in("@src/steps.py:1-6")
     found = await ask(
-        project, "x", files=meant.files, lines=meant.lines, by=means(supplement_when_files_selected=False)
+        project, "x", files=meant.files, lines=meant.lines, by=resources(supplement_when_files_selected=False)
     )
     assert "def step_8" in next(one.text for one in found.beside if one.source == "map")
 
@@ -366,7 +366,7 @@ async def test_a_named_hidden_or_secret_file_is_read(project):
     assert "hidden parse_config" not in (await ask(project)).text
     found = await ask(project, "what is in it", files=(".env", ".hidden/notes.md"))
     assert [one[0] for one in places(found)][:2] == [".env", ".hidden/notes.md"]
-    hidden = await ask(project, by=means(include_hidden=True))
+    hidden = await ask(project, by=resources(include_hidden=True))
     assert ".hidden/notes.md" in {one.path for one in hidden.found}
     assert "TOKEN" not in hidden.text
 
@@ -385,12 +385,12 @@ async def test_a_named_hidden_or_secret_file_is_read(project):
 async def test_a_message_of_file_names_gets_only_the_files(project, question, looks):
     """R-213, R-218: it has no search terms, and the README is not added either (R-236)."""
     search = FakeSearch()
-    found = await ask(project, question, files=("src/other.py",), by=means(search))
+    found = await ask(project, question, files=("src/other.py",), by=resources(search))
     assert found.selection.snippets[0].path == "src/other.py"
     assert bool(search.asked) == looks
     if not looks:
         assert {one.path for one in found.found} == {"src/other.py"}
-        forced = await ask(project, question, files=("src/other.py",), by=means(search), always=True)
+        forced = await ask(project, question, files=("src/other.py",), by=resources(search), always=True)
         assert search.asked, "#{codebase}, or the command line says that it is about the project"
         assert forced.text
 
@@ -398,7 +398,7 @@ async def test_a_message_of_file_names_gets_only_the_files(project, question, lo
 async def test_mentions_are_not_search_terms(project):
     """A named file is the subject, and editor context is not part of the question."""
     search, question = FakeSearch(), "#{buffer} #{diagnostics} @{read_only} @src/other.py explain parse_config"
-    found = await ask(project, question, files=("src/other.py",), by=means(search), always=True)
+    found = await ask(project, question, files=("src/other.py",), by=resources(search), always=True)
     assert found.terms == ("parse_config",)
     assert [asked for asked, *_ in search.asked] == ["explain parse_config"]
     assert found.question == question
@@ -406,7 +406,7 @@ async def test_mentions_are_not_search_terms(project):
 
 @pytest.mark.parametrize("supplements", [False, True])
 async def test_a_pin_is_sent_if_nothing_is_searched(project, supplements):
-    by = means(supplement_when_files_selected=supplements)
+    by = resources(supplement_when_files_selected=supplements)
     pin = ChosenPiece("src/parser.py", 1, 0, "function", "parse_config")
     found = await ask(project, "@src/other.py what is in it", files=("src/other.py",), pinned=(pin,), by=by)
     assert [one.source for one in found.selection.snippets] == ["mention", "pinned"]
@@ -415,8 +415,8 @@ async def test_a_pin_is_sent_if_nothing_is_searched(project, supplements):
 async def test_the_beginning_of_a_file_that_is_too_large_is_sent(project):
     """R-216: gathered files of that size are excluded."""
     (project / "big.py").write_text("".join(f"parse_config = {n}\n" for n in range(2000)))
-    by = means(max_file_size_mb=0.01)
-    only = means(max_file_size_mb=0.01, supplement_when_files_selected=False)
+    by = resources(max_file_size_mb=0.01)
+    only = resources(max_file_size_mb=0.01, supplement_when_files_selected=False)
     found = await ask(project, "x", files=("big.py",), by=only, model="gpt-4o")
     [snippet] = found.selection.snippets
     assert len(snippet.text) <= 10_000
@@ -465,7 +465,7 @@ async def test_unsaved_text_counts(project):
     """R-225: unsaved text is searched in place of the file."""
     unsaved = {str(project / "src/parser.py"): "\n\ndef parse_config(text, strict):\n    ...\n"}
     search = FakeSearch()
-    found = await ask(project, unsaved=unsaved, by=means(search))
+    found = await ask(project, unsaved=unsaved, by=resources(search))
     assert ("src/parser.py", 3, 4, "ast") in places(found)
     assert search.asked[0][2] == {"src/parser.py": "\n\ndef parse_config(text, strict):\n    ...\n"}
     named = await ask(project, "x", files=("src/parser.py",), unsaved=unsaved)
@@ -474,7 +474,7 @@ async def test_unsaved_text_counts(project):
 
 async def test_the_search_receives_the_files_in_play_and_its_results_are_used(project):
     search, question = FakeSearch(FOUND), "Does something_else work in this project?"
-    found = await ask(project, question, files=("src/parser.py",), by=means(search))
+    found = await ask(project, question, files=("src/parser.py",), by=resources(search))
     assert search.asked[0][:2] == (question, ("src/parser.py",))
     assert ("src/other.py", 1, 2, "search") in [
         (one.path, one.start, one.end, "search") for one in found.selection.snippets if ("search", 0.5) in one.scores
@@ -493,10 +493,10 @@ async def test_the_text_is_searched_only_if_the_index_has_no_answer(project, mon
 
     monkeypatch.setattr(gathering, "files_with_terms", lambda code, terms, check: scans.append(terms) or [])
     monkeypatch.setattr(gathering, "search_definitions", parse)
-    await ask(project, by=means(FakeSearch(FOUND)))
+    await ask(project, by=resources(FakeSearch(FOUND)))
     assert (scans, parsed) == ([], [])
-    await ask(project, by=means(FakeSearch()))
-    await ask(project, by=means(FakeSearch(FOUND, is_partial=True)))
+    await ask(project, by=resources(FakeSearch()))
+    await ask(project, by=resources(FakeSearch(FOUND, is_partial=True)))
     assert len(scans) == 2
     assert parsed == [[], [FOUND.path]]
 
@@ -505,14 +505,14 @@ async def test_elements_count_less_if_there_is_an_index(project):
     """Words alone mislead; without an index they are the only evidence."""
     alone = {one.start: one.score for one in (await ask(project)).found if one.path == "src/parser.py"}
     search = FakeSearch(FOUND, is_partial=True)
-    beside = {one.start: one.score for one in (await ask(project, by=means(search))).found}
+    beside = {one.start: one.score for one in (await ask(project, by=resources(search))).found}
     assert alone[4] > 0.3 > beside[4] > 0.1
 
 
 @pytest.mark.parametrize("error", [NetworkFailed("no network"), OSError(5, "Input/output error"), ZeroDivisionError()])
 async def test_a_failing_gatherer_is_skipped_and_reported(project, error):
     """R-202: the results of the other gatherers count."""
-    found = await ask(project, by=means(FakeSearch(fails=error)))
+    found = await ask(project, by=resources(FakeSearch(fails=error)))
     assert list(found.failed) == ["search"]
     assert ("src/parser.py", 4, 6, "ast") in places(found)
 
@@ -520,7 +520,7 @@ async def test_a_failing_gatherer_is_skipped_and_reported(project, error):
 async def test_a_hanging_gatherer_is_late_and_cancelled(project):
     """R-203."""
     search = FakeSearch(hangs=True)
-    found = await ask(project, by=means(search, timeout_s=1.0))
+    found = await ask(project, by=resources(search, timeout_s=1.0))
     assert found.timed_out == ("search",)
     assert search.cancelled
     assert ("src/parser.py", 4, 6, "ast") in places(found)
@@ -532,7 +532,7 @@ async def test_with_every_gatherer_late_the_found_code_is_still_sent(project, mo
     monkeypatch.setattr(gathering, "files_with_terms", lambda code, terms, check: release.wait())
     monkeypatch.setattr(gathering, "read_memories", lambda *given: release.wait())
     try:
-        found = await ask(project, files=("src/other.py",), by=means(FakeSearch(hangs=True), timeout_s=1.0))
+        found = await ask(project, files=("src/other.py",), by=resources(FakeSearch(hangs=True), timeout_s=1.0))
         assert {*found.timed_out} == {"search", "term files", "memories"}
         assert places(found)[0] == ("src/other.py", 1, 2, "mention")
         assert found.text
@@ -552,7 +552,7 @@ async def test_a_hanging_thread_delays_nothing(project, monkeypatch):
 
     monkeypatch.setattr(gathering, "files_with_terms", hanging)
     try:
-        found = await ask(project, by=means(FakeSearch(FOUND, is_partial=True), timeout_s=0.5))
+        found = await ask(project, by=resources(FakeSearch(FOUND, is_partial=True), timeout_s=0.5))
         assert entered.is_set()
         assert "term files" in found.timed_out
         assert found.text
@@ -576,7 +576,7 @@ async def test_each_gatherer_may_fail_alone(project, monkeypatch, name, error):
 
     monkeypatch.setattr(gathering, name, failing)
     search = None if name == "read_common_files" else FakeSearch(FOUND, is_partial=True)
-    found = await ask(project, ABOUT_ALL, files=("src/other.py",), by=means(search))
+    found = await ask(project, ABOUT_ALL, files=("src/other.py",), by=resources(search))
     assert len(found.failed) == 1
     assert ("src/other.py", 1, 2) in [place[:3] for place in places(found)]
 
@@ -588,10 +588,10 @@ async def test_the_next_question_does_not_wait_for_hanging_threads(project, monk
         for name in (*GATHERERS, "choose"):
             hanging.setattr(gathering, name, lambda *args, **kwargs: release.wait())
         try:
-            first = late = await ask(project, ABOUT_ALL, by=means(timeout_s=0.3))
+            first = late = await ask(project, ABOUT_ALL, by=resources(timeout_s=0.3))
             assert (first.text, bool(first.timed_out)) == ("", True)
             while late.timed_out:
-                late = await ask(project, ABOUT_ALL, by=means(timeout_s=0.3))
+                late = await ask(project, ABOUT_ALL, by=resources(timeout_s=0.3))
             assert (late.text, set(late.failed.values())) == ("", {"the disk is not responding"})
         finally:
             release.set()
@@ -642,7 +642,7 @@ async def test_a_tiny_budget_is_kept_and_omissions_are_reported(project, tokens)
 async def test_after_a_stop_nothing_continues(project):
     """A stop by the user cancels the running search."""
     search = FakeSearch(hangs=True)
-    task = asyncio.ensure_future(ask(project, by=means(search)))
+    task = asyncio.ensure_future(ask(project, by=resources(search)))
     while not search.asked:  # noqa: ASYNC110
         await asyncio.sleep(0)
     task.cancel()
@@ -661,7 +661,7 @@ async def test_a_utility_model_classifies_the_question(project):
         "question_type": '{"isDebugging": true}',
         "search_terms": "something else, something_else, a1, a2, a3, a4, a5, a6, a7, a8",
     }
-    by = means(replies=replies)
+    by = resources(replies=replies)
     found = await ask(project, 'tell me "everything"\nIgnore this', by=by)
     assert found.classification.source == "model"
     assert found.types.name == "Debugging"
@@ -676,14 +676,14 @@ async def test_a_utility_model_classifies_the_question(project):
 async def test_a_failing_utility_model_counts_as_none(project, reply):
     """R-205, R-219: the question's words decide."""
     replies = dict.fromkeys(("classify_question", "question_type", "search_terms"), reply)
-    found = await ask(project, by=means(replies=replies, timeout_s=0.6 if reply is None else 8.0))
+    found = await ask(project, by=resources(replies=replies, timeout_s=0.6 if reply is None else 8.0))
     assert found.classification.source == "keywords"
     assert found.terms[0] == "parse_config"
 
 
 async def test_with_named_files_no_model_is_asked_for_terms(project):
     """R-218."""
-    by = means(replies={"classify_question": RELATED, "question_type": "{}", "search_terms": "a, b"})
+    by = resources(replies={"classify_question": RELATED, "question_type": "{}", "search_terms": "a, b"})
     found = await ask(project, files=("src/other.py",), by=by)
     assert found.terms[0] == "parse_config"
     assert len(by.utility._adapter.prompts) == 2
@@ -737,7 +737,7 @@ async def test_team_text_comes_from_a_program_or_a_file(project):
     (project / "team.md").write_text("Ann knows it")
     for given in ({"file": "team.md"}, {"command": ("sh", "-c", "echo Ann knows it; echo x >> ran")}):
         text = await team(project, **given)
-        by = means()
+        by = resources()
         by = msgspec.structs.replace(by, team=text, settings=msgspec.structs.replace(by.settings, team=text.settings))
         for _ in range(2):
             found = await ask(project, question, by=by)
@@ -752,7 +752,7 @@ async def test_a_hanging_or_failing_team_program_is_skipped(project):
     question = "who on the team knows parse_config in this project"
     for command, where in ((("sleep", "600"), "timed_out"), (("false",), "failed"), (("no-such-program",), "failed")):
         text = await team(project, command=command)
-        by = means(**({"timeout_s": 1.0} if where == "timed_out" else {}))
+        by = resources(**({"timeout_s": 1.0} if where == "timed_out" else {}))
         by = msgspec.structs.replace(by, team=text, settings=msgspec.structs.replace(by.settings, team=text.settings))
         found = await ask(project, question, by=by)
         assert "team" in getattr(found, where)
@@ -782,7 +782,7 @@ async def test_a_project_without_files_is_empty(tmp_path, name):
 async def test_a_folder_that_is_not_a_project_is_not_searched(project):
     """With `only_files`, only the named files are read."""
     search = FakeSearch(FOUND)
-    found = await ask(project, files=("src/other.py",), active="src/parser.py", only_files=True, by=means(search))
+    found = await ask(project, files=("src/other.py",), active="src/parser.py", only_files=True, by=resources(search))
     assert places(found) == [("src/other.py", 1, 2, "mention")]
     assert search.asked == []
 
@@ -892,11 +892,11 @@ async def test_the_index_decides_whether_a_question_is_about_the_project(project
     """R-207: it does not decide under the document's pipeline, or if code is requested explicitly."""
     search = FakeSearch(FOUND)
     search.has = Evidence(pieces=100, with_word={}, with_pair={})
-    assert not (await ask(project, "How does login work?", by=means(search))).text
+    assert not (await ask(project, "How does login work?", by=resources(search))).text
     assert not search.asked
-    by_document = await ask(project, "How does login work?", by=means(search), pipeline="document")
+    by_document = await ask(project, "How does login work?", by=resources(search), pipeline="document")
     assert by_document.classification.source == "keywords"
-    forced = await ask(project, "How does login work?", by=means(search), always=True)
+    forced = await ask(project, "How does login work?", by=resources(search), always=True)
     assert (forced.classification.source, forced.classification.overruled) == ("forced", "index")
     search.has = msgspec.structs.replace(search.has, has_file=True)
-    assert (await ask(project, "see other.py", by=means(search))).classification.source == "index"
+    assert (await ask(project, "see other.py", by=resources(search))).classification.source == "index"

@@ -11,7 +11,7 @@ from codecompanion.session.codebase.gatherer import Question
 from codecompanion.session.gather import gather_code as gathering
 from codecompanion.session.gather.chat_gatherer import ProjectGatherer
 from tests.unit.session.gather import test_gather_code
-from tests.unit.session.gather.test_gather_code import FOUND, QUESTION, FakeSearch, ask, means, places
+from tests.unit.session.gather.test_gather_code import FOUND, QUESTION, FakeSearch, ask, places, resources
 
 project = test_gather_code.project
 COMMON = "README.md package.json CONTRIBUTING.md docs/README.md docs/architecture.md pyproject.toml Cargo.toml go.mod"
@@ -34,7 +34,7 @@ async def test_files_missing_from_an_index_are_searched_as_text(project, monkeyp
     searched = []
     monkeypatch.setattr(gathering, "files_with_terms", lambda code, terms, check: searched.append(terms) or [])
     many = [msgspec.structs.replace(FOUND, path=f"src/f{n}.py") for n in range(12)]
-    await ask(project, by=means(kind(*many)))
+    await ask(project, by=resources(kind(*many)))
     assert len(searched) == scans
 
 
@@ -72,7 +72,7 @@ async def test_a_changed_setting_applies_from_the_next_question_without_an_adapt
     def no_adapters():
         raise AssertionError("an adapter was asked for")
 
-    now = [means().settings]
+    now = [resources().settings]
     gatherer = ProjectGatherer(lambda: now[0], no_adapters, no_index, lambda: {})
     question = Question(text=QUESTION, root=project, model="gpt-4o", is_asked=True)
     before = await gatherer.gather(question, lambda words: None)

@@ -22,7 +22,7 @@ from codecompanion.session.codebase.gatherer import Question
 from codecompanion.session.gather.chat_gatherer import ProjectGatherer
 from codecompanion.session.gather.index_search import IndexSearch
 from tests.unit.session.gather import test_gather_code
-from tests.unit.session.gather.test_gather_code import PARSER, FakeSearch, ask, means, places
+from tests.unit.session.gather.test_gather_code import PARSER, FakeSearch, ask, places, resources
 from tests.unit.session.message_context.test_gathering import FakeGatherer, asked, bench_with
 from tests.unit.session.message_context.test_gathering import ask as message
 
@@ -43,7 +43,7 @@ async def index(project, tmp_path):
 
 async def test_the_document_scores_by_density_and_fills_greedily(project, index):
     """R-246, R-247, R-252: the best snippets come first, there is no map, and the format comes last."""
-    found = await ask(project, QUESTION, by=means(IndexSearch(index)), pipeline="document", budget=600)
+    found = await ask(project, QUESTION, by=resources(IndexSearch(index)), pipeline="document", budget=600)
     chosen, keywords = found.selection, simple_terms(QUESTION)
     assert chosen.snippets
     assert all(one.score in (score_text(one.text, keywords), 0.3) for one in chosen.snippets)
@@ -51,13 +51,13 @@ async def test_the_document_scores_by_density_and_fills_greedily(project, index)
     assert chosen.total_tokens <= 600
     assert "## Map" not in found.text
     assert "\n\n## Format\n\n" in found.text
-    ranked = await ask(project, QUESTION, by=means(IndexSearch(index)), budget=600)
+    ranked = await ask(project, QUESTION, by=resources(IndexSearch(index)), budget=600)
     assert "\n\n## Format\n\n" in ranked.text
 
 
 async def test_common_files_follow_the_document_or_our_bounds(project, index):
     """R-236: the document appends them to a broad question; ours omits them beside hits for the question's words."""
-    search = means(IndexSearch(index))
+    search = resources(IndexSearch(index))
     document = await ask(project, QUESTION, by=search, pipeline="document")
     assert "pyproject.toml" in {one.path for one in document.found if one.source == "common"}
     ranked = await ask(project, QUESTION, by=search)
@@ -72,7 +72,7 @@ async def test_common_files_follow_the_document_or_our_bounds(project, index):
 async def test_the_users_own_files_come_first(project, index, pipeline):
     """R-213, R-214: the document puts the active file before the named ones."""
     files = {"files": ("src/other.py",), "active": "docs/parser.py"}
-    found = await ask(project, QUESTION, by=means(IndexSearch(index)), pipeline=pipeline, **files)
+    found = await ask(project, QUESTION, by=resources(IndexSearch(index)), pipeline=pipeline, **files)
     order = ["src/other.py", "docs/parser.py"]
     assert [one[0] for one in places(found)[:2]] == (order if pipeline == "ranked" else order[::-1])
 
@@ -82,7 +82,7 @@ async def test_the_hybrid_search_options_apply_only_to_the_documents_pipeline(pr
     hybrid = hybrid_of({"top_k": 3, "mmr": {"enabled": True}}, "document")
     for pipeline, expected in (("document", ("hybrid", 3, True)), ("ranked", ("auto", 12, False))):
         search = FakeSearch(FoundCode("src/other.py", 1, 2, 0.5, f"fts{COMMON}"))
-        await ask(project, QUESTION, by=means(search, hybrid=hybrid), pipeline=pipeline)
+        await ask(project, QUESTION, by=resources(search, hybrid=hybrid), pipeline=pipeline)
         assert (search.options.tier, search.options.top_k, search.options.hybrid.mmr) == expected
     assert search_options(load_pipeline("document"), hybrid).most == 15
 
@@ -90,7 +90,7 @@ async def test_the_hybrid_search_options_apply_only_to_the_documents_pipeline(pr
 @pytest.mark.parametrize("tokens", [1, 40, 150, 400])
 async def test_the_documents_text_fits_the_rest_of_the_window(project, index, tokens):
     """A request never exceeds the window, strict or not."""
-    found = await ask(project, QUESTION, by=means(IndexSearch(index)), pipeline="document", max_tokens=tokens)
+    found = await ask(project, QUESTION, by=resources(IndexSearch(index)), pipeline="document", max_tokens=tokens)
     assert found.failed == {}
     assert len(found.text) <= 4 * tokens
 
@@ -130,7 +130,7 @@ async def test_each_mark_changes_the_result_and_strict_omits_it(project, index, 
     search = IndexSearch(index) if text is None else FakeSearch(FoundCode("src/x.py", 1, 9, 0.5, "fts", text=text))
 
     async def gathered(pipeline):
-        found = await ask(project, question, by=means(search), pipeline=pipeline, **given)
+        found = await ask(project, question, by=resources(search), pipeline=pipeline, **given)
         assert found.failed == {}
         return places(found), {(one.path, one.start, one.source) for one in found.found}, found.notes
 
@@ -143,14 +143,14 @@ async def test_each_mark_changes_the_result_and_strict_omits_it(project, index, 
 async def test_a_named_file_that_does_not_fit_is_dropped_under_strict(project, index):
     """R-248: it is also reported; our own pipeline truncates it instead."""
     given = {"always": True, "files": ("src/parser.py",), "budget": 25}
-    strict = await ask(project, "parse_config", by=means(IndexSearch(index)), pipeline="document strict", **given)
+    strict = await ask(project, "parse_config", by=resources(IndexSearch(index)), pipeline="document strict", **given)
     assert "src/parser.py" in {one.snippet.path for one in strict.selection.dropped if one.snippet.is_selected}
     assert strict.notes == ("src/parser.py was not sent: the budget is used up.",)
     assert strict.selection.total_tokens <= 25
 
 
 async def test_excluded_code_stays_excluded_in_both(project, index):
-    search = means(IndexSearch(index))
+    search = resources(IndexSearch(index))
     for pipeline in ("ranked", "document"):
         found = await ask(project, QUESTION, by=search, pipeline=pipeline)
         first = next(one for one in found.selection.snippets if one.path == "src/parser.py")
@@ -203,7 +203,7 @@ async def test_a_chat_uses_the_configured_pipeline(project, index):
         return index
 
     for configured, wanted, has_all in (("ranked", "", False), ("document", "", True), ("ranked", "document", True)):
-        now = means(pipeline=configured).settings
+        now = resources(pipeline=configured).settings
         gatherer = ProjectGatherer(lambda now=now: now, lambda: None, of, lambda: {})
         found = await gatherer.gather(Question(text=QUESTION, root=project, pipeline=wanted), lambda words: None)
         assert any(one.source == "common" for one in found.found) is has_all
