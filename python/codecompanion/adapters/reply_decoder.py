@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from codecompanion.adapters.base import StreamEvent
-from codecompanion.adapters.errors.error_map import Endpoint, error_from_payload, what_provider_said
+from codecompanion.adapters.errors.error_map import Endpoint, error_from_payload, provider_message
 from codecompanion.adapters.reply_events import ReplyEvents
 from codecompanion.adapters.speed import Timings
 from codecompanion.adapters.sse import SseDecoder
@@ -149,7 +149,7 @@ class ReplyDecoder(ABC):
         """Record an error that the provider reported in its reply."""
         self._flush()
         if self.seen_output:
-            said = what_provider_said(payload, self._endpoint)
+            said = provider_message(payload, self._endpoint)
             self.problem = self._cut(f"the provider aborted the reply: {said}")
         else:
             self.problem = error_from_payload(payload, self._endpoint)

@@ -360,7 +360,7 @@ async def test_only_the_issuer_decides_where_codes_and_tokens_go(
 def test_lookalike_addresses_are_not_the_issuers() -> None:
     """Scheme, host and port are compared, and user information before an @ does not deceive the check."""
     provider = Provider()
-    assert provider.holds("https://auth.openai.com/api/accounts/oauth/token")
+    assert provider.is_own_url("https://auth.openai.com/api/accounts/oauth/token")
     for address in (
         "http://auth.openai.com/token",
         "https://auth.openai.com.evil.example/token",
@@ -370,7 +370,7 @@ def test_lookalike_addresses_are_not_the_issuers() -> None:
         "https://[/token",
         None,
     ):
-        assert not provider.holds(address), address
+        assert not provider.is_own_url(address), address
 
 
 async def test_tokens_are_sent_only_to_openai(make: Maker, openai: ChatGPTServer) -> None:

@@ -89,7 +89,7 @@ class Conversation:
         """Append a message's blocks."""
         if not piece.blocks:
             if piece.lost_thinking:
-                self._lose_thinking()
+                self._drop_thinking()
             return
         if piece.role == "user" and not piece.is_result and self.check.role != "user":
             self._mark = self._take_mark()
@@ -97,7 +97,7 @@ class Conversation:
         self._turn.append(piece)
         if piece.lost_thinking and not self._turn_lost:
             self._turn.pop()
-            self._lose_thinking()
+            self._drop_thinking()
             self._turn.append(piece)
         self._append(piece)
 
@@ -189,7 +189,7 @@ class Conversation:
             candidate = f"{base}_{count}"
         return candidate
 
-    def _lose_thinking(self) -> None:
+    def _drop_thinking(self) -> None:
         """Remove the thinking of the running turn, including the part already added."""
         self._turn_lost = True
         if self._turn_thinks:

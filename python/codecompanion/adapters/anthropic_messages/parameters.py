@@ -97,7 +97,7 @@ def fit_thinking(thinking: Any, max_tokens: int, *, lacks_start: bool) -> Any:
     return {**thinking, "budget_tokens": half} if half >= SMALLEST_BUDGET else {"type": "disabled"}
 
 
-def let_mismatches_go(thinking: Any) -> Any:
+def drop_mismatched_thinking(thinking: Any) -> Any:
     """Return the configuration with which the server drops thinking from a changed conversation instead of refusing it.
 
     Client-side editing changes the messages before earlier thinking; models with preserved thinking detect it (R-511).
@@ -108,7 +108,7 @@ def let_mismatches_go(thinking: Any) -> Any:
     return {**given, "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 
 
-def can_let_mismatches_go(thinking: Any) -> bool:
+def can_drop_mismatched_thinking(thinking: Any) -> bool:
     """Return whether this configuration accepts `block_binding`; otherwise no thinking may be sent back."""
     return not isinstance(thinking, Mapping) or thinking.get("type") in ("enabled", "adaptive")
 

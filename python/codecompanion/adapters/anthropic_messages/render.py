@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 _CHATS_KEPT = 4
 
 
-class Want(msgspec.Struct, frozen=True):
+class RenderOptions(msgspec.Struct, frozen=True):
     """Options for rendering a conversation; a conversation cached with other options is not reused.
 
     think: send thinking. unsigned, signed: the kinds of compaction that can be sent back.
@@ -59,7 +59,7 @@ class Rendered(msgspec.Struct, frozen=True):
 class _Kept(msgspec.Struct):
     """The last request of a chat. It keeps the messages alive, so that no other objects reuse their Python ids."""
 
-    want: Want
+    options: RenderOptions
     messages: list[Message]
     pieces: dict[int, tuple[Message, Piece]]
     rendered: Rendered
@@ -73,7 +73,7 @@ class BodyRenderer:
         self._name, self._origin, self._renderer = name, origin, renderer
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
-    def read(self, request: ChatRequest, want: Want, *, keep: bool) -> Rendered:
+    def read(self, request: ChatRequest, options: RenderOptions, *, keep: bool) -> Rendered:
         """Return the conversation of a request; `keep` caches it for the chat's next request.
 
         Raises:
@@ -82,17 +82,17 @@ class BodyRenderer:
         messages = list(request.messages)
         chat = request.chat_id if request.purpose == "chat" else ""
         kept = self._kept.get(chat)
-        if keep and kept is not None and kept.want == want and self._extend(kept, messages):
+        if keep and kept is not None and kept.options == options and self._extend(kept, messages):
             self._kept.move_to_end(chat)
             return kept.rendered
-        arranged = arrange(messages, self._usable(want))
+        arranged = arrange(messages, self._usable(options))
         pieces = dict(kept.pieces) if kept is not None else {}
-        rendered, limits = self._fold(arranged, arranged.messages, want, pieces)
+        rendered, limits = self._fold(arranged, arranged.messages, options, pieces)
         if messages and rendered.conversation.problems:
-            return self._mended(arranged, want, rendered)
+            return self._mended(arranged, options, rendered)
         if keep and chat:
             alive = {id(message): pieces[id(message)] for message in messages if id(message) in pieces}
-            self._kept[chat] = _Kept(want, messages, alive, rendered, limits)
+            self._kept[chat] = _Kept(options, messages, alive, rendered, limits)
             self._kept.move_to_end(chat)
             while len(self._kept) > _CHATS_KEPT:
                 self._kept.popitem(last=False)
@@ -145,11 +145,15 @@ class BodyRenderer:
         return True
 
     def _fold(
-        self, arranged: Arranged, messages: Sequence[Message], want: Want, pieces: dict[int, tuple[Message, Piece]]
+        self,
+        arranged: Arranged,
+        messages: Sequence[Message],
+        options: RenderOptions,
+        pieces: dict[int, tuple[Message, Piece]],
     ) -> tuple[Rendered, ImageLimits]:
         limits = ImageLimits()
         while True:
-            conversation = Conversation(think=want.think, images=limits)
+            conversation = Conversation(think=options.think, images=limits)
             conversation.add_first(arranged.compaction)
             for message in messages:
                 if id(message) not in pieces:
@@ -161,11 +165,11 @@ class BodyRenderer:
         signed = any(block.facts.is_signed for block in arranged.compaction) if arranged.compaction else None
         return Rendered(arranged.system, conversation, signed), limits
 
-    def _mended(self, arranged: Arranged, want: Want, broken: Rendered) -> Rendered:
+    def _mended(self, arranged: Arranged, options: RenderOptions, broken: Rendered) -> Rendered:
         """Return the conversation with broken pairs repaired; it is not cached, so each request logs the repair."""
         for problem in broken.conversation.problems:
             _log.warning("request repaired before sending: %s", problem)
-        rendered, _ = self._fold(arranged, mend_pairs(arranged.messages, is_empty), want, {})
+        rendered, _ = self._fold(arranged, mend_pairs(arranged.messages, is_empty), options, {})
         problems = rendered.conversation.problems
         if problems:
             raise RequestRejected(
@@ -174,10 +178,10 @@ class BodyRenderer:
             )
         return rendered
 
-    def _usable(self, want: Want) -> Any:
+    def _usable(self, options: RenderOptions) -> Any:
         def is_usable(part: CompactionPart) -> bool:
             if part.origin != self._origin or not read_blocks(part):
                 return False
-            return want.signed if is_signed(part) else want.unsigned
+            return options.signed if is_signed(part) else options.unsigned
 
         return is_usable

@@ -21,16 +21,16 @@ from codecompanion.adapters.anthropic_messages.parameters import (
     THRESHOLD_BETA,
     Head,
     beta_header,
-    can_let_mismatches_go,
+    can_drop_mismatched_thinking,
     compaction_parameter,
     counted,
+    drop_mismatched_thinking,
     fit_thinking,
-    let_mismatches_go,
     needed_betas,
     threshold_edits,
     without_conflicts,
 )
-from codecompanion.adapters.anthropic_messages.render import BodyRenderer, Rendered, Want
+from codecompanion.adapters.anthropic_messages.render import BodyRenderer, Rendered, RenderOptions
 from codecompanion.adapters.base import (
     AdapterSettings,
     BlobReader,
@@ -97,7 +97,7 @@ class AnthropicMessages(WireFormat):
 
     def render(self, request: ChatRequest) -> HttpCall:
         """Return the request as sent."""
-        rendered = self._bodies.read(request, self._want(request), keep=True)
+        rendered = self._bodies.read(request, self._render_options(request), keep=True)
         return self._call(self._path, self._chat_head(request, rendered), rendered, request)
 
     def gate(self) -> RequestGate:
@@ -129,7 +129,7 @@ class AnthropicMessages(WireFormat):
             return None
         if not (wanted or self._facts.compacts(request.model, "on_demand")):
             return None
-        rendered = self._bodies.read(request, self._want(request, unsigned=False), keep=False)
+        rendered = self._bodies.read(request, self._render_options(request, unsigned=False), keep=False)
         max_tokens = self._max_tokens(request)
         fields = {"model": request.model, "max_tokens": max_tokens, **without_conflicts(self._settings.parameters)}
         # Streaming keeps the connection alive however long the summary takes.
@@ -168,7 +168,7 @@ class AnthropicMessages(WireFormat):
         """Return the request that counts the tokens of a prompt after the server's edits, or None if unsupported."""
         if request.model in self._counts_nothing or self._settings.client == "bedrock":
             return None
-        rendered = self._bodies.read(request, self._want(request), keep=True)
+        rendered = self._bodies.read(request, self._render_options(request), keep=True)
         head = self._chat_head(request, rendered)
         kept = counted(head.fields) | {k: v for k, v in head.fields.items() if k in ("model", "context_management")}
         return self._call(f"{self._path}/count_tokens", Head(kept, mark=head.mark), rendered, request)
@@ -212,11 +212,11 @@ class AnthropicMessages(WireFormat):
         if what == "compaction" and isinstance(error, RequestRejected) and _NO_ON_DEMAND.search(str(error)):
             self._facts.learn(model, "on_demand")
 
-    def _want(self, request: ChatRequest, *, unsigned: bool = True) -> Want:
+    def _render_options(self, request: ChatRequest, *, unsigned: bool = True) -> RenderOptions:
         thinking = self._settings.parameters.get("thinking")
-        bound = self._facts.has_quirk(request.model, "mismatch") and not can_let_mismatches_go(thinking)
+        bound = self._facts.has_quirk(request.model, "mismatch") and not can_drop_mismatched_thinking(thinking)
         threshold = unsigned and request.compact_at > 0 and self.compacts_natively(request.model)
-        return Want(
+        return RenderOptions(
             think=request.send_encrypted and not bound,
             unsigned=threshold and request.send_encrypted,
             signed=request.send_encrypted,
@@ -245,7 +245,7 @@ class AnthropicMessages(WireFormat):
         lacks_start = conversation.starts_with_thinking is False
         fitted = fit_thinking(thinking, max_tokens, lacks_start=lacks_start)
         if self._facts.has_quirk(str(fields["model"]), "mismatch"):
-            fitted = let_mismatches_go(fitted)
+            fitted = drop_mismatched_thinking(fitted)
         if fitted is not None:
             fields["thinking"] = fitted
 

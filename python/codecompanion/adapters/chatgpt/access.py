@@ -56,8 +56,8 @@ class ChatGPTAccess:
         if self._is_good(session):
             return session.access_token
         if self._renewal is None or self._renewal.done():
-            self._renewal = asyncio.create_task(self._renew(session, self._there()))
-            self._renewal.add_done_callback(_heard)
+            self._renewal = asyncio.create_task(self._renew(session, self._required_login()))
+            self._renewal.add_done_callback(_log_renewal_error)
         return await asyncio.shield(self._renewal)
 
     def refuse(self, token: str) -> None:
@@ -97,7 +97,7 @@ class ChatGPTAccess:
         missing.brief = f"not logged in; {LOGIN_COMMAND}"
         return missing
 
-    def _there(self) -> StoredLogin:
+    def _required_login(self) -> StoredLogin:
         if self._stored is None:
             raise self._missing()
         return self._stored
@@ -181,7 +181,7 @@ class ChatGPTAccess:
         return error
 
 
-def _heard(renewal: asyncio.Task[str]) -> None:
+def _log_renewal_error(renewal: asyncio.Task[str]) -> None:
     """Log the error of a finished renewal, whose caller may have been cancelled."""
     if not renewal.cancelled() and renewal.exception() is not None:
         _log.info("the login was not renewed: %s", renewal.exception())

@@ -82,7 +82,7 @@ class ChatGPTLogin:
     async def forget(self) -> Forgotten:
         """End the login here and at OpenAI; the registration is kept."""
         server = SignInServer(self._settings, self._provider)
-        stored = self._there()
+        stored = self._required_login()
         try:
             async with stored.lock():
                 session = await asyncio.to_thread(stored.session)
@@ -95,7 +95,7 @@ class ChatGPTLogin:
             except TimeoutError:
                 is_told = False
         except (OSError, TimeoutError) as error:
-            raise self._not_kept(error) from None
+            raise self._save_error(error) from None
         finally:
             await server.aclose()
         note = "" if is_told else "OpenAI could not be notified: disconnect the app at https://chatgpt.com/settings"
@@ -104,12 +104,12 @@ class ChatGPTLogin:
     # ---- before the browser
 
     async def _read_accounts(self) -> Accounts:
-        stored = self._there()
+        stored = self._required_login()
         try:
             async with stored.lock():
                 return await asyncio.to_thread(stored.accounts)
         except (OSError, TimeoutError) as error:
-            raise self._not_kept(error) from None
+            raise self._save_error(error) from None
 
     def _asked(self, accounts: Accounts, name: str) -> Account | None:
         """Return the requested account, or None for a new account."""
@@ -177,7 +177,7 @@ class ChatGPTLogin:
 
     async def _keep(self, account: Account, tokens: Tokens) -> LoggedIn:
         """Store the login or the fact that the plan was declined: only the token response lists the permissions."""
-        name, stored = self._settings.name, self._there()
+        name, stored = self._settings.name, self._required_login()
         if tokens.scopes is None:
             raise errors.MalformedReply(f"{name}: OpenAI's answer lists no permissions. Nothing was changed.")
         if PLAN_SCOPE not in tokens.scopes:
@@ -197,12 +197,12 @@ class ChatGPTLogin:
             async with stored.lock():
                 await asyncio.to_thread(stored.keep, session)
         except (OSError, TimeoutError) as error:
-            raise self._not_kept(error) from None
+            raise self._save_error(error) from None
         await self._keep_account(msgspec.structs.replace(account, welcomed=True))
         return LoggedIn(user=account.user, notice=("", "") if account.welcomed else _NOTICE)
 
     async def _keep_account(self, account: Account, *, ends_login: bool = False) -> None:
-        stored = self._there()
+        stored = self._required_login()
         try:
             async with stored.lock():
                 accounts = await asyncio.to_thread(stored.accounts)
@@ -210,15 +210,15 @@ class ChatGPTLogin:
                 if ends_login:
                     await asyncio.to_thread(stored.forget)
         except (OSError, TimeoutError) as error:
-            raise self._not_kept(error) from None
+            raise self._save_error(error) from None
 
-    def _there(self) -> StoredLogin:
+    def _required_login(self) -> StoredLogin:
         if self._kept is None:
             raise InputError("Login not saved: the data folder cannot be used.")
         return self._kept
 
-    def _not_kept(self, error: OSError | TimeoutError) -> InputError:
-        folder = self._there().file.parent
+    def _save_error(self, error: OSError | TimeoutError) -> InputError:
+        folder = self._required_login().file.parent
         if isinstance(error, TimeoutError) and not error.errno:
             return InputError("Another Neovim is changing the ChatGPT login; try again.")
         reason = (error.strerror or type(error).__name__).lower()

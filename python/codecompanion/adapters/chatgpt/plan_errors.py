@@ -54,7 +54,7 @@ def explain(name: str, error: errors.AdapterError) -> errors.AdapterError:
             explained = errors.Overloaded(f"{told}, or choose another adapter with ga.")
         case "not supported":
             explained = errors.RequestRejected(
-                f"{name}: OpenAI does not accept this request for a ChatGPT plan: {_said(name, error)}"
+                f"{name}: OpenAI does not accept this request for a ChatGPT plan: {_without_name(name, error)}"
             )
         case "no login":
             explained = errors.AuthenticationFailed(
@@ -70,5 +70,5 @@ def explain(name: str, error: errors.AdapterError) -> errors.AdapterError:
     return explained
 
 
-def _said(name: str, error: errors.AdapterError) -> str:
+def _without_name(name: str, error: errors.AdapterError) -> str:
     return str(error).removeprefix(f"{name}: ")

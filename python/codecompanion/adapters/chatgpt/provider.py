@@ -30,7 +30,7 @@ class Provider(msgspec.Struct, frozen=True):
 
     issuer: str = ISSUER
 
-    def holds(self, address: object) -> bool:
+    def is_own_url(self, address: object) -> bool:
         """Return whether a URL is on the issuer's own host, which is the only one that may receive codes and tokens."""
         if not isinstance(address, str):
             return False
@@ -52,7 +52,7 @@ def provider_of(settings: AdapterSettings) -> Provider:
     issuer = str(settings.options.get("issuer") or ISSUER).rstrip("/")
     if not issuer.startswith("https://") and not is_loopback(issuer):
         raise ConfigError(f"{path}.opts.issuer", f"got {issuer!r}", "https://…")
-    elsewhere = Provider(RESOURCE).holds(settings.base_url) is False and not is_loopback(settings.base_url)
+    elsewhere = Provider(RESOURCE).is_own_url(settings.base_url) is False and not is_loopback(settings.base_url)
     if issuer == ISSUER and elsewhere:
         told = f"ChatGPT plan tokens may be sent only to {RESOURCE}, not to {settings.base_url}"
         raise ConfigError(f"{path}.{settings.address_key}", told)

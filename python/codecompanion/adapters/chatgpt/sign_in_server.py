@@ -76,7 +76,7 @@ class SignInServer:
             wanted = [told.get("authorization_endpoint"), told.get("token_endpoint")]
             revocation = told.get("revocation_endpoint") or ""
             addresses = [*wanted, *([revocation] if revocation else [])]
-            if told.get("issuer") != self._provider.issuer or not all(map(self._provider.holds, addresses)):
+            if told.get("issuer") != self._provider.issuer or not all(map(self._provider.is_own_url, addresses)):
                 raise errors.MalformedReply(
                     f"{self._name}: {self._provider.issuer} returned no sign-in address. Check the proxy."
                 )

@@ -23,7 +23,7 @@ class CopilotLogin:
 
     async def run(self, show: Callable[[LoginPage], None], account: str) -> LoggedIn:
         """Log in with a code that the user enters on GitHub's page; the user chooses the account there."""
-        file = _there(self._file)
+        file = _required_file(self._file)
         web = GitHubRequests(self._settings, self._github.web)
         api = GitHubRequests(self._settings, self._github.api)
 
@@ -45,11 +45,11 @@ class CopilotLogin:
 
     async def forget(self) -> Forgotten:
         """Remove the plugin's own login; logins of other plugins are kept."""
-        was_there = await asyncio.to_thread(forget_login, _there(self._file))
+        was_there = await asyncio.to_thread(forget_login, _required_file(self._file))
         return Forgotten(was_there=was_there, note="logins of other plugins are kept")
 
 
-def _there(file: Path | None) -> Path:
+def _required_file(file: Path | None) -> Path:
     if file is None:
         raise InputError("Login not saved: the data folder cannot be used.")
     return file

@@ -39,7 +39,7 @@ _BASE_RESP = {
 _CODES = ("code", "Code", "error_code", "status_code")
 
 
-class Said(msgspec.Struct, frozen=True):
+class ErrorBody(msgspec.Struct, frozen=True):
     """An error as the provider sent it; any part may be empty. `body` is the decoded JSON, or text."""
 
     code: str = ""
@@ -62,11 +62,11 @@ class Said(msgspec.Struct, frozen=True):
         return quote(self.sentence)
 
 
-def read_error(body: object) -> Said:
+def read_error(body: object) -> ErrorBody:
     """Return the error in a body (decoded JSON, or text)."""
     code, sentence = _read(body, 0)
     line = " ".join(sentence[:_MAX_SENTENCE_LENGTH].split())
-    return Said(code, line, body)
+    return ErrorBody(code, line, body)
 
 
 def decode_body(payload: bytes, max_values: int = FEW_JSON_VALUES) -> object:

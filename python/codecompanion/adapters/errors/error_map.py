@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from codecompanion.adapters.errors import error_words
-from codecompanion.adapters.errors.error_body import Said, decode_body, quote, read_error
+from codecompanion.adapters.errors.error_body import ErrorBody, decode_body, quote, read_error
 from codecompanion.adapters.errors.exception_kinds import kind_of
 from codecompanion.adapters.errors.overflow_words import is_overflow
 from codecompanion.adapters.errors.retry import parse_retry_after
@@ -155,7 +155,7 @@ def error_from_status(status: int, body: object, headers: Mapping[str, str], end
     return error
 
 
-def _of_status(status: int, told: Said, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
+def _of_status(status: int, told: ErrorBody, headers: Mapping[str, str], endpoint: Endpoint) -> AdapterError:
     code, quote = told.code, told.sentence
     said = f" The provider says: {_end(told.quote)}" if quote else ""
     # mlx_lm's server answers every failure with 404: there, only a message with both figures is an overflow.
@@ -211,7 +211,7 @@ def error_from_payload(payload: bytes, endpoint: Endpoint) -> AdapterError:
     return error
 
 
-def _of_payload(told: Said, endpoint: Endpoint) -> AdapterError:
+def _of_payload(told: ErrorBody, endpoint: Endpoint) -> AdapterError:
     code, quote = told.code, told.sentence
     said = f" The provider says: {_end(told.quote)}" if quote else ""
     if is_overflow(code, quote):
@@ -234,7 +234,7 @@ def _of_payload(told: Said, endpoint: Endpoint) -> AdapterError:
     return RequestRejected(endpoint.say(f"the provider reported an error.{said}"))
 
 
-def what_provider_said(payload: bytes, endpoint: Endpoint) -> str:
+def provider_message(payload: bytes, endpoint: Endpoint) -> str:
     """Return the message of an error object, without secrets; a generic message if it has none."""
     return redact(_end(read_error(decode_body(payload)).quote) or "an error without a message.", endpoint.secrets)
 
@@ -258,7 +258,7 @@ def _key_sentence(status: int, endpoint: Endpoint) -> str:
     return f"{where} was refused{code}. {endpoint.remedies.other_key}"
 
 
-def _not_found(told: Said, endpoint: Endpoint, status: int = 404) -> AdapterError:
+def _not_found(told: ErrorBody, endpoint: Endpoint, status: int = 404) -> AdapterError:
     if not told.sentence or error_words.NO_MODEL.search(f"{told.code} {told.sentence}"):
         model = f"the model {endpoint.model}" if endpoint.model else "the model"
         tail = "" if told.sentence else f" Or the address is wrong: {plain_url(endpoint.base_url)}."

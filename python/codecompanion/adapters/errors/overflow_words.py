@@ -131,17 +131,17 @@ def is_overflow(code: str, sentence: str) -> bool:
         return False
     if _RATE.search(sentence) or _UNSURE.search(sentence) or (_REPLY.search(sentence) and not _SENT.search(sentence)):
         return False
-    if _SENTENCES.search(sentence) is not None or any(map(_says_more_than_a_limit, _split(sentence))):
+    if _SENTENCES.search(sentence) is not None or any(map(_reports_excess, _split(sentence))):
         return True
     longest = _MAX_LENGTH.search(sentence)
-    return int(longest[1]) >= _MIN_TEXT if longest else _tells_two_sizes(sentence)
+    return int(longest[1]) >= _MIN_TEXT if longest else _names_two_sizes(sentence)
 
 
 def _split(text: str) -> list[str]:
     return re.split(r"[.!?]\s+|\n", text)
 
 
-def _tells_two_sizes(sentence: str) -> bool:
+def _names_two_sizes(sentence: str) -> bool:
     """Return whether a sentence gives the sizes of a prompt and a window, and no other sizes."""
     if _OTHER_THINGS.search(sentence) or _REPLY.search(sentence):
         return False
@@ -151,5 +151,5 @@ def _tells_two_sizes(sentence: str) -> bool:
     )
 
 
-def _says_more_than_a_limit(sentence: str) -> bool:
+def _reports_excess(sentence: str) -> bool:
     return all(words.search(sentence) for words in (_COUNTED, _TOO_MUCH, _LIMIT))

@@ -58,7 +58,7 @@ class EndpointModels:
                     await self.first()
             except (errors.AdapterError, TimeoutError) as error:
                 _log.info("no model to ask: %s", error)  # reported when the request is sent
-        await self.server.make_sure(model or self.default)
+        await self.server.refresh_if_stale(model or self.default)
 
     async def names(self) -> list[str]:
         """Return the endpoint's model names, sorted, or those in the configuration if the endpoint has no list."""

@@ -66,7 +66,7 @@ class ReplyRequests:
                 return
             except errors.AdapterError as caught:
                 error = caught
-            self._models.server.doubt(error)
+            self._models.server.note_failure(error)
             if not yielded and request.tools and self._models.server.learn_toolless(error, request.model):
                 _log.info("sent again without tools: %s", error)
                 request = msgspec.structs.replace(request, tools=())
@@ -84,7 +84,7 @@ class ReplyRequests:
                 yield self._wait_for(server, error, attempt, deadline)
                 await self._connection.sleep(server.look_every_s)
                 # The server may have been restarted with other options.
-                await self._models.server.make_sure(request.model)
+                await self._models.server.refresh_if_stale(request.model)
                 call = await self._connection.judged(self._wire.render(request), "reply")
                 continue
             wait = None if yielded or server.has_ended else self._connection.pause_after(error, attempt)

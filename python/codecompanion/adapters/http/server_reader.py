@@ -107,7 +107,7 @@ class ServerReader:
 
     def facts(self, model: str) -> ServerFacts:
         """Return the newest facts that the server has reported about a model."""
-        facts = self._told(model)
+        facts = self._known_facts(model)
         why = self._toolless.get(model, "")
         return msgspec.structs.replace(facts, tools=False, refuses_tools=why) if why else facts
 
@@ -155,12 +155,12 @@ class ServerReader:
         """Return why the owner's newest prompt is no longer cached, or "" if it may still be cached."""
         if model not in self._slots:
             return ""
-        facts, lost_at = self._told(model), self._lost_at
+        facts, lost_at = self._known_facts(model), self._lost_at
         if facts.state:  # the model was not loaded at the last query
             lost_at = max(lost_at, *(answer.asked_at for answer in self._answers.values()))
         return self._slots[model].loss(owner, facts.slots, lost_at)
 
-    def _told(self, model: str) -> ServerFacts:
+    def _known_facts(self, model: str) -> ServerFacts:
         newest = max(tuple(self._answers.values()), key=lambda answer: answer.asked_at, default=None)
         own = self._answers.get(model, newest)
         if newest is None or own is None:
@@ -169,7 +169,7 @@ class ServerReader:
             return find_facts(newest.told, model)
         return filled(find_facts(newest.told, model), find_facts(own.told, model))
 
-    def doubt(self, error: AdapterError) -> None:
+    def note_failure(self, error: AdapterError) -> None:
         """Handle a failed request: after a lost connection or a refusal, another server may be running."""
         self._distrusted_at = self._clock()
         if isinstance(error, NetworkFailed | StreamCut) or error.status == _LOADING:
@@ -190,7 +190,7 @@ class ServerReader:
         answer = self._answers.get(model)
         return answer is not None and answer.asked_at > self._lost_at and not self.facts(model).state
 
-    async def make_sure(self, model: str) -> None:
+    async def refresh_if_stale(self, model: str) -> None:
         """Query the server if its facts may be out of date; wait briefly if it is on this machine."""
         if not self._is_local or self._is_fresh(model):
             return
@@ -242,10 +242,10 @@ class ServerReader:
                 self._take_failure(error)
             if not isinstance(error, AdapterError) or error.status != _LOADING:
                 return
-            told = {ANY_MODEL: msgspec.structs.replace(self._told(model), state="loading")}
+            told = {ANY_MODEL: msgspec.structs.replace(self._known_facts(model), state="loading")}
             asked_at = self._distrusted_at  # it is queried again when next needed
         before = {name: self.facts(name) for name in (*self._answers, *self._toolless, model)}
-        refusing = {name: self._told(name) for name in self._toolless}
+        refusing = {name: self._known_facts(name) for name in self._toolless}
         old = self._answers.pop(model, None)
         if old is not None and old.asked_at > self._lost_at:
             told = _with_window(told, model, find_facts(old.told, model).window)
@@ -253,7 +253,7 @@ class ServerReader:
             del self._answers[oldest]
         self._answers[model] = _Answer(asked_at, told)
         for name, facts in refusing.items():
-            if _is_another(facts, self._told(name)):
+            if _is_another(facts, self._known_facts(name)):
                 self.forget_tool_refusal(name)
         if any(self.facts(name) != facts for name, facts in before.items()):
             self._on_change()
@@ -263,7 +263,7 @@ class ServerReader:
         if not self._is_local:
             return
         if isinstance(error, NetworkFailed) or error.status == _LOADING:
-            self.doubt(error)
+            self.note_failure(error)
         elif self._answers and not error.retryable:
             self._answers.clear()
             self._toolless.clear()

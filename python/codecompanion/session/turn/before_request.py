@@ -62,7 +62,7 @@ async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> 
     While compaction is paused, the caller handles a request that does not fit, unless `anyway`.
     """
     prepared_for = control.named
-    await control.window.make_sure()
+    await control.window.confirm_window()
     await control.native.drop_foreign_blocks()
     await control.fitting.ask_when_close()
     await _must_be_possible(control)

@@ -105,7 +105,7 @@ class WindowWatch:
             Severity.WARN, f"The window of {self._name} is {tokens:,} tokens, not {old.context_window:,}.{advice}"
         )
 
-    async def make_sure(self) -> None:
+    async def confirm_window(self) -> None:
         """Ask the endpoint for an unknown window before the first request; warn if a guess decides (R-506, lesson 30).
 
         Right after a restart the endpoint may not have reported yet; if a guess would decide anything, wait for the

@@ -83,7 +83,7 @@ class Sandbox:
                     # For ordinary users, bubblewrap 0.8 cannot mount cache copies, without which many builds fail, so
                     # our own namespaces are better.
                     ways.insert(len(ways) - ("landlock" in self._kinds), ("bubblewrap", False))
-                found: Kind = next((kind for kind, overlays in ways if self._holds(kind, overlays=overlays)), "")
+                found: Kind = next((kind for kind, overlays in ways if self._works(kind, overlays=overlays)), "")
                 self._found = found
             return self._found
 
@@ -115,7 +115,7 @@ class Sandbox:
         """Return the actions that the kind in use does not prevent, as a clause, or ""."""
         return _NOT_STOPPED.get(self.kind, "")
 
-    def _holds(self, kind: Kind, *, overlays: bool) -> bool:
+    def _works(self, kind: Kind, *, overlays: bool) -> bool:
         from codecompanion.tools.sandbox.probe import why_not  # its imports are not needed before the first command
 
         self._overlays = overlays

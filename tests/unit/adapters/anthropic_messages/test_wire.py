@@ -11,8 +11,8 @@ from codecompanion.adapters.anthropic_messages.options import MessagesOptions, T
 from codecompanion.adapters.anthropic_messages.parameters import (
     SMALLEST_TRIGGER,
     beta_header,
+    drop_mismatched_thinking,
     fit_thinking,
-    let_mismatches_go,
 )
 from codecompanion.adapters.base import AdapterSettings, ChatRequest
 from codecompanion.adapters.errors.error_map import Endpoint, error_from_status
@@ -91,11 +91,11 @@ def test_a_foreign_tool_loop_continues_without_a_budget() -> None:
 def test_mismatches_can_only_be_dropped_with_thinking_on() -> None:
     """The user's own setting stays."""
     binding = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-    assert let_mismatches_go(None) == {"type": "adaptive", **binding}
-    assert let_mismatches_go(ENABLED) == {**ENABLED, **binding}
-    assert let_mismatches_go({"type": "disabled"}) == {"type": "disabled"}
+    assert drop_mismatched_thinking(None) == {"type": "adaptive", **binding}
+    assert drop_mismatched_thinking(ENABLED) == {**ENABLED, **binding}
+    assert drop_mismatched_thinking({"type": "disabled"}) == {"type": "disabled"}
     own = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "error"}}
-    assert let_mismatches_go(own) == own
+    assert drop_mismatched_thinking(own) == own
 
 
 BOUND = "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."

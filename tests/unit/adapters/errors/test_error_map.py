@@ -16,7 +16,7 @@ from codecompanion.adapters.errors.error_map import (
     error_from_exception,
     error_from_payload,
     error_from_status,
-    what_provider_said,
+    provider_message,
 )
 from codecompanion.adapters.errors.exception_kinds import EXCEPTION_KINDS, kind_of
 from codecompanion.adapters.transport.delivery import AnswerLost, NotDelivered
@@ -237,7 +237,7 @@ def test_an_error_object_in_a_reply_is_mapped_to_its_class(payload: bytes, kind:
     """Providers differ in its content."""
     error = error_from_payload(payload, ENDPOINT)
     assert type(error) is kind
-    assert what_provider_said(payload, ENDPOINT).endswith((".", "…"))
+    assert provider_message(payload, ENDPOINT).endswith((".", "…"))
 
 
 def test_the_reason_inside_openrouters_message_is_shown() -> None:

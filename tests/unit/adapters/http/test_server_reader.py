@@ -91,10 +91,10 @@ async def test_its_speed_is_a_running_mean_until_the_connection_is_lost(server: 
     assert server.reader.speed("m") == Speed(1_000.0, 50.0)
     server.reader.learn_speed(SLOW, "m")
     assert server.reader.speed("m") == Speed(850.0, 42.5)
-    server.reader.doubt(REFUSED)
+    server.reader.note_failure(REFUSED)
     assert server.reader.speed("m") == Speed(850.0, 42.5)
     server.now += 1
-    server.reader.doubt(LOST)
+    server.reader.note_failure(LOST)
     assert server.reader.speed("m") == NO_SPEED
     server.now += 1
     server.reader.learn_speed(SLOW, "m")
@@ -106,15 +106,15 @@ async def test_a_model_that_was_unloaded_or_whose_server_was_away_has_lost_its_p
     server.reader.read_prompt("chat", "m")
     server.pages["/props"] = {**llama_cpp(1024), "is_sleeping": True}
     server.now += 1
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert server.reader.prompt_loss("m", "chat") == "restart"
     server.now += 1
     server.reader.read_prompt("chat", "m")
     assert server.reader.prompt_loss("m", "chat") == ""
     server.now += 1
-    server.reader.doubt(REFUSED)
+    server.reader.note_failure(REFUSED)
     assert server.reader.prompt_loss("m", "chat") == ""
-    server.reader.doubt(LOST)
+    server.reader.note_failure(LOST)
     assert server.reader.prompt_loss("m", "chat") == "restart"
 
 
@@ -122,7 +122,7 @@ async def test_prompts_are_kept_of_few_models(server: Server) -> None:
     for number in range(2 * MAX_MODELS):
         server.reader.read_prompt("chat", f"m{number}")
     server.now += 1
-    server.reader.doubt(LOST)
+    server.reader.note_failure(LOST)
     known = [server.reader.prompt_loss(f"m{number}", "chat") for number in range(2 * MAX_MODELS)]
     assert known == [""] * MAX_MODELS + ["restart"] * MAX_MODELS
 
@@ -139,14 +139,14 @@ async def test_speeds_are_kept_of_few_models_and_of_local_servers_only(server: S
 
 async def test_a_local_one_is_asked_before_a_request_unless_just_done(server: Server) -> None:
     """A client that reconnects on its own does not notice a restart."""
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert server.reader.facts("m").window == 4096
     server.pages["/props"] = llama_cpp(1024)
     server.now += NEAR_FRESH_S - 1
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert server.asked == ["/props"]
     server.now += 2
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert server.reader.facts("m").window == 1024
     assert (len(server.asked), server.changes) == (2, 2)
 
@@ -154,10 +154,10 @@ async def test_a_local_one_is_asked_before_a_request_unless_just_done(server: Se
 async def test_a_slow_one_is_not_awaited(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """The known facts are used until the answer arrives."""
     monkeypatch.setattr("codecompanion.adapters.http.server_reader.NEAR_WAIT_S", 0.001)
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     gate = server.pages["/props"] = asyncio.Event()
     server.now += NEAR_FRESH_S + 1
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert server.reader.facts("m").window == 4096
     server.pages["/props"] = llama_cpp(512)
     gate.set()
@@ -168,41 +168,41 @@ async def test_a_slow_one_is_not_awaited(server: Server, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("error", [LOST, REFUSED, ContextOverflow("t: long")])
 async def test_after_a_failure_it_is_asked_again(server: Server, error: AdapterError) -> None:
     """It may be a different server."""
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     server.pages["/props"] = llama_cpp(8192)
-    server.reader.doubt(error)
+    server.reader.note_failure(error)
     server.now += 1
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert server.reader.facts("m").window == 8192
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert len(server.asked) == 2
 
 
 async def test_a_remote_server_is_not_awaited() -> None:
     """An answer over a network may take time; it is valid for a minute."""
     server = Server({"/props": llama_cpp(4096)}, base_url="http://192.0.2.7:8080")
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert server.reader.facts("m").window == 0
     await server.settled()
     assert server.reader.facts("m").window == 4096
     server.now += FRESH_S - 1
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert len(server.asked) == 1
     server.pages["/props"] = llama_cpp(1024)
     server.now += 2
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     await server.settled()
     assert server.reader.facts("m").window == 1024
 
 
 async def test_a_silent_one_keeps_its_known_facts_and_is_asked_again(server: Server) -> None:
     """It reports no other facts, and the next request asks again."""
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     server.pages["/props"] = LOST
-    server.reader.doubt(LOST)
+    server.reader.note_failure(LOST)
     server.now += 1
     for _ in range(2):
-        await server.reader.make_sure("m")
+        await server.reader.refresh_if_stale("m")
     assert server.reader.facts("m").window == 4096
     assert len(server.asked) == 3
 
@@ -212,10 +212,10 @@ async def test_a_loading_one_is_asked_until_it_is_ready(server: Server) -> None:
     loading = Overloaded("t: loading")
     loading.status = 503
     server.pages["/props"] = loading
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert server.reader.facts("m").state == "loading"
     server.pages["/props"] = llama_cpp(2048)
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert (server.reader.facts("m").state, server.reader.facts("m").window) == ("", 2048)
 
 
@@ -229,8 +229,8 @@ async def test_a_router_is_asked_about_the_used_model_without_starting_it() -> N
     }
     own = "/props?model=a%2Fb&autoload=false"
     server = Server({"/props": ROUTER, "/v1/models": listing, own: llama_cpp(4096)})
-    await server.reader.make_sure("a/b")
-    await server.reader.make_sure("c")
+    await server.reader.refresh_if_stale("a/b")
+    await server.reader.refresh_if_stale("c")
     assert server.asked == ["/props", "/v1/models", own, "/props", "/v1/models"]
     facts, unloaded = server.reader.facts("a/b"), server.reader.facts("c")
     assert (facts.window, facts.slots, facts.tools) == (4096, 4, True)
@@ -242,7 +242,7 @@ async def test_ollama_is_asked_about_loaded_models_and_abilities() -> None:
     """The window comes with the first reply; once known it stays valid while the model is not loaded."""
     running: dict[str, Any] = {"models": []}
     server = Server({"/api/ps": running, "/api/show m": {"capabilities": ["completion"]}}, limits_path="/api/ps")
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert (server.reader.facts("m").window, server.reader.facts("m").tools) == (0, False)
     running["models"] = [{"name": "m:latest", "context_length": 4096}]
     server.reader.reply_began("m")
@@ -251,7 +251,7 @@ async def test_ollama_is_asked_about_loaded_models_and_abilities() -> None:
     server.reader.reply_began("m")
     running["models"] = []
     server.now += FRESH_S + 1
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     await server.settled()
     assert server.reader.facts("m").window == 4096
     assert server.asked.count("/api/ps") == 3
@@ -260,20 +260,20 @@ async def test_ollama_is_asked_about_loaded_models_and_abilities() -> None:
 async def test_another_server_at_the_address_is_not_mistaken_for_the_previous_one() -> None:
     """After a lost connection, facts that only the previous server reported are no longer valid."""
     server = Server({"/props": {**llama_cpp(4096), "chat_template_caps": {"supports_tools": False}}})
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     server.pages["/props"] = {"value": 8192}
-    server.reader.doubt(LOST)
+    server.reader.note_failure(LOST)
     server.now += 1
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert (server.reader.facts("m").window, server.reader.facts("m").tools) == (8192, None)
 
 
 async def test_any_other_endpoint_is_asked_once_per_model() -> None:
     """A paid endpoint is not asked again, and an endpoint without an answer is not asked with every reply."""
     server = Server({"/models": {"data": []}}, local_server=False, limits_path="/models")
-    await server.reader.make_sure("m")
-    server.reader.doubt(LOST)
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
+    server.reader.note_failure(LOST)
+    await server.reader.refresh_if_stale("m")
     assert server.asked == []
     for _ in range(2):
         server.reader.reply_began("m")
@@ -287,7 +287,7 @@ async def test_a_request_waits_only_briefly(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("codecompanion.adapters.http.server_reader.CONNECT_WAIT_S", 0.01)
     gate = asyncio.Event()
     server = Server({"/props": gate})
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert server.reader.facts("m").window == 0
     server.pages["/props"] = llama_cpp(512)
     gate.set()
@@ -333,11 +333,11 @@ async def test_a_refusal_of_tools_is_forgotten_after_a_restart_of_the_server(
 
     A client that reconnects on its own does not notice the restart.
     """
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     server.reader.learn_toolless(with_status(Overloaded(NO_JINJA), 500), "m")
     server.pages["/props"] = page
     server.now += NEAR_FRESH_S + 1
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert bool(server.reader.facts("m").refuses_tools) is is_kept
 
 
@@ -350,34 +350,34 @@ async def test_a_refusal_of_tools_is_forgotten_if_the_user_chooses_tools(server:
 
 async def test_a_server_that_is_gone_is_not_mistaken_for_the_next_one(server: Server) -> None:
     """A failed request counts as a loss: the facts of the old server are not valid for the next."""
-    await server.reader.make_sure("old")
+    await server.reader.refresh_if_stale("old")
     for page in (LOST, {"value": 8192}):
         server.pages["/props"] = page
         server.now += NEAR_FRESH_S + 1
-        await server.reader.make_sure("m")
+        await server.reader.refresh_if_stale("m")
     facts = server.reader.facts("old")
     assert (facts.window, facts.slots, facts.tools) == (8192, 0, None)
 
 
 async def test_a_different_answer_means_a_different_server(server: Server) -> None:
     """If a gateway answers on the same port, neither the facts nor the listing are valid."""
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     server.pages["/props"] = with_status(Overloaded("t: busy"), 500)
     server.now += NEAR_FRESH_S + 1
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     assert (server.reader.facts("m").window, server.forgotten) == (4096, 0)
     server.pages["/props"] = with_status(RequestRejected("t: nothing there"), 404)
     for _ in range(2):
         server.now += NEAR_FRESH_S + 1
-        await server.reader.make_sure("m")
+        await server.reader.refresh_if_stale("m")
     assert (server.reader.facts("m"), server.forgotten, server.changes) == (NO_FACTS, 1, 2)
 
 
 async def test_after_a_loss_the_replying_server_is_asked(server: Server) -> None:
     """The known window is that of the previous server."""
-    await server.reader.make_sure("m")
+    await server.reader.refresh_if_stale("m")
     server.now += 1
-    server.reader.doubt(LOST)
+    server.reader.note_failure(LOST)
     server.pages["/props"] = llama_cpp(1024)
     server.now += 1
     for _ in range(2):
@@ -391,10 +391,10 @@ async def test_such_a_server_at_a_public_address_is_asked_once() -> None:
     """For Ollama's own service or a hosted vLLM, each request may cost money."""
     server = Server({"/v1/models": {"data": []}}, base_url="https://ollama.com", limits_path="/v1/models")
     for _ in range(2):
-        await server.reader.make_sure("m")
+        await server.reader.refresh_if_stale("m")
         server.reader.reply_began("m")
         await server.settled()
-        server.reader.doubt(LOST)
+        server.reader.note_failure(LOST)
         server.now += FRESH_S + 1
     assert server.asked == ["/v1/models"]
     assert server.reader.facts("m") == NO_FACTS
