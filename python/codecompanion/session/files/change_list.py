@@ -118,7 +118,7 @@ def kind_of(change: FileChanged, changes: Mapping[str, FileChanged]) -> Literal[
     """Return who made a change: a tool, or the user, who reverted or reapplied the changes of tools."""
     if not (change.began.reverts or change.began.gone):
         return "tool"
-    return "revert" if brings_back(change, changes) else "reapply"
+    return "revert" if would_reapply(change, changes) else "reapply"
 
 
 def tool_changes(change: FileChanged, changes: Mapping[str, FileChanged]) -> list[FileChanged]:
