@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from harness import NO_PROVIDER, Nvim
-from real_chat import COUNT_TURNS, RealChat
+from real_chat import COUNT_TURNS, RealChat, start_chat
 from tests.forked_python import forked_python
+from tests.providers.chat.answers import reply
 from tests.providers.chat.server import ChatServer
 from tests.providers.chat.thread import ChatServerThread
 from tests.providers.chatgpt.browser import come_back
@@ -237,7 +238,7 @@ def test_the_line_for_the_configuration_can_be_copied(start: Start) -> None:
     line = nvim.lua("return vim.fn.getreg('\"')")
     assert line == 'interactions = { chat = { adapter = "gemini" } },'
     assert nvim.lua(f"return load('return {{ {line} }}')().interactions.chat.adapter") == "gemini"
-    for columns, said in ((120, f"Copied for setup(): {line}"), (60, "Copied the entry for setup(); p pastes it")):
+    for columns, said in ((120, f"Copied for setup(): {line}"), (64, "Copied the entry for setup(); p pastes it")):
         nvim.request("nvim_ui_try_resize", columns, 40)
         nvim.feed("y")
         nvim.wait_screen(re.escape(said))
@@ -444,3 +445,20 @@ def test_a_chatgpt_login_starts_from_the_list(start: Start, tmp_path: Path) -> N
         assert "You said: hello" in chat.text()
         nvim.command("enew")
         assert line_of(open_list(nvim), "chatgpt") == "chatgpt login found"
+
+
+def test_a_model_chosen_in_a_chat_is_also_used_by_new_chats_if_setup_names_none(nvim_factory, tmp_path: Path) -> None:
+    """An entry of one's own whose server lists the models: the configuration names the adapter only."""
+    with ChatServerThread([reply("hi")] * 3, key="", models=("swift-large", "swift-small")) as server:
+        entry = {"extends": "openai_compatible", "env": {"url": server.url}}
+        options = {"adapters": {"http": {"mine": entry}}, "interactions": {"chat": {"adapter": "mine"}}}
+        chat = start_chat(nvim_factory, tmp_path, server, options=options)
+        chat.say("hello")
+        chat.nvim.feed("ga")
+        chat.nvim.wait_screen(r"mine · swift-small")
+        chat.nvim.feed("/swift-small<CR><CR>")
+        chat.nvim.wait_lua("return vim.b.codecompanion_chat.model == 'swift-small'")
+        chat.nvim.command("CodeCompanionChat")
+        chat.wait_ready()
+        chat.say("again")
+        assert [seen.json["model"] for seen in server.requests if seen.body] == ["swift-large", "swift-small"]

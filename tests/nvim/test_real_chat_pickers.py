@@ -88,7 +88,9 @@ def test_a_chat_with_a_wrong_address_continues_with_another_adapter(nvim_factory
         mistake = f'adapters.http.mine.env.url: got "{address}"; expected http://… or https://…'
         chat.nvim.wait_for(lambda: mistake in chat.text(), "what is wrong")
         chat.send("Hello")
-        refusal = "mine cannot be used: adapters.http.mine.env.url is wrong. Choose another adapter with ga"
+        refusal = (
+            "mine cannot be used: adapters.http.mine.env.url is invalid. Correct it or choose another adapter with ga"
+        )
         chat.nvim.wait_for(lambda: refusal in chat.text(), "why nothing was sent")
         assert "no longer has this chat open" not in chat.text()
         assert chat.text().count(mistake) == 1

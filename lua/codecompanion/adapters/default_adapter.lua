@@ -21,7 +21,13 @@ local M = {}
 ---@type CodeCompanion.AdapterChoice
 local NOTHING = { name = "offline", model = "", why = "no key, login or local server was found", is_usable = false }
 
----@type { options: table?, choice: CodeCompanion.AdapterChoice?, waiting: fun(choice: CodeCompanion.AdapterChoice)[]? }
+---@class CodeCompanion.SessionChoice
+---@field options? table The options that the choice belongs to
+---@field choice? CodeCompanion.AdapterChoice
+---@field waiting? fun(choice: CodeCompanion.AdapterChoice)[]
+---@field model? string The model that the user chose for the configured adapter, if the configuration names none
+
+---@type CodeCompanion.SessionChoice
 local state = {}
 
 ---Return the adapter that the user has configured for new chats.
@@ -167,7 +173,19 @@ function M.reference(options)
   return choice.name, choice.model
 end
 
----Use the adapter that the user picked for new chats of this Neovim session; a configured adapter takes precedence.
+---Return whether the configuration names an adapter, but no model for it.
+---@param options table
+---@param name string
+---@return boolean
+local function leaves_model_open(options, name)
+  local given, model = configured(options)
+  local entry = options.adapters.http[name]
+  local is_open = type(entry) == "table" and vim.tbl_get(entry, "schema", "model", "default") == nil
+  return is_open and given == name and model == ""
+end
+
+---Use the adapter and model that the user picked for new chats of this Neovim session too, as far as the configuration
+---does not name them.
 ---@param options table
 ---@param name string
 ---@param model? string
@@ -175,6 +193,9 @@ function M.choose(options, name, model)
   if M.is_automatic(options) then
     state.options = options
     state.choice = { name = name, model = model or "", why = "", is_usable = true, is_told = true }
+  elseif leaves_model_open(options, name) then
+    state.options = options
+    state.model = model
   end
 end
 
@@ -184,7 +205,12 @@ end
 ---@return string? name
 ---@return string? model
 function M.for_new_chat(options)
-  local choice = M.is_automatic(options) and M.now(options) or nil
+  if not M.is_automatic(options) then
+    local name = configured(options)
+    local model = state.options == options and leaves_model_open(options, name) and state.model or nil
+    return model and name, model
+  end
+  local choice = M.now(options)
   if not choice then
     return nil, nil
   elseif not choice.is_usable then

@@ -117,7 +117,9 @@ function M.use(chat, adapter, model)
   if readiness.of(adapter, http()).needs_client then
     require("codecompanion.host.install_extra").need("sdk")
   end
-  session.set_model(chat, adapter, model)
+  session.set_model(chat, adapter, model, function()
+    require("codecompanion.adapters.default_adapter").choose(require("codecompanion.config").options, adapter, model)
+  end)
 end
 
 ---Switch to a model of the chat's adapter, otherwise of the first adapter that lists it. An unlisted name is used as
@@ -141,7 +143,7 @@ function M.use_model(chat, name, refuse)
     if near then
       return refuse(("No adapter lists the model %s; did you mean %s? The model was not changed."):format(name, near))
     end
-    session.set_model(chat, chat.adapter, name)
+    M.use(chat, chat.adapter, name)
   end)
 end
 
