@@ -1,4 +1,7 @@
-"""Awaits work that must not be left unfinished, or that can be stopped. Standard library only."""
+"""Awaits work that must not be left half done when the caller is cancelled, or that others may stop.
+
+Standard library only.
+"""
 
 from __future__ import annotations
 

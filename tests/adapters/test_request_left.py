@@ -40,7 +40,7 @@ _recorded: dict[str, bytes] = {}
 
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the limits, so that silence is detected soon."""
+    """Shorten the limits, so that silence is detected quickly."""
     monkeypatch.setattr(client, "_SENDING_LIMIT_S", 0.3)
     monkeypatch.setattr(client, "_SLOWEST_UPLOAD", 10**9)
 

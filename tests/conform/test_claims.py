@@ -82,7 +82,7 @@ def _in_help(name: str) -> str:
 def test_the_page_has_each_promise_of_a_document(document: str) -> None:
     """Each promise is in a row with its place, or in the list of promises without a row."""
     *_, last = lines = list(lines_of_document(document))
-    listed = last.rpartition(": ")[2] if last.startswith("Promised too") else ""
+    listed = last.rpartition(": ")[2] if last.startswith("Also promised") else ""
     shown = set(re.findall(r"^\| (R-\d{3}) \|", "\n".join(lines), re.MULTILINE)) | set(re.findall(r"R-\d{3}", listed))
     assert shown == {row.number for row in read_rows(document) if row.in_document}
 

@@ -91,7 +91,7 @@ async def test_the_kinds_of_a_question_choose_format_and_architecture(code_chat)
     chat = await code_chat(FILES, replies=answers(related(), kinds))
     block = await chat.ask(QUESTION)
     assert chat.found["type"] == "Architectural + Debugging"
-    assert "First the cause and its location, then the fix. First the parts" in block
+    assert "State the cause and its location first, then the fix. Name the parts" in block
     assert "## Architecture\n\n- Size: 4 files" in block
     plain = await code_chat(FILES, replies=answers(related(), '{"isDebugging": false}'))
     block = await plain.ask(QUESTION)

@@ -35,7 +35,7 @@ def test_an_unwritable_page_is_named(tmp_path: Path) -> None:
     nowhere = tmp_path / "no" / "page.html"
     status, out, err = run("replay", "--policy", "adaptive", "--html", str(nowhere), SESSION)
     assert (status, out) == (2, "")
-    assert err == f"codecompanion: --html {nowhere}: No such file or directory; expected a file that can be written\n"
+    assert err == f"codecompanion: --html {nowhere}: No such file or directory; expected a writable file\n"
 
 
 @pytest.mark.skipif(not BROWSER, reason=WHY_NOT)

@@ -209,11 +209,11 @@ def test_pieces_are_excluded_and_pinned_with_a_key(chat: ChatDriver) -> None:
     chat.nvim.feed("i/context why?<Esc><CR>")
     chat.nvim.wait_screen(r"✓ \.82 +310 ast")
     chat.nvim.feed("x")
-    chat.nvim.wait_screen(r"✗ \.82 .* left out from the next question on")
+    chat.nvim.wait_screen(r"✗ \.82 .* left out, starting with the next question")
     chat.nvim.feed("x")
     chat.nvim.wait_screen(r"✓ \.82")
     chat.nvim.feed("jp")
-    chat.nvim.wait_screen(r"⚑ 1\.0 +90 common .* pinned from the next question on")
+    chat.nvim.wait_screen(r"⚑ 1\.0 +90 common .* pinned, starting with the next question")
     chosen = [(one["path"], one["start"], one["choice"]) for one in chat.sent("choose_code")]
     assert chosen == [("src/stack.py", 10, "left_out"), ("src/stack.py", 10, ""), ("README.md", 0, "pinned")]
     assert [chat.sent("choose_code")[0][name] for name in ("end", "kind", "name")] == [42, "class", "Stack"]

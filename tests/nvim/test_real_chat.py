@@ -107,7 +107,7 @@ def test_the_preview_shows_the_changes_without_a_request(nvim_factory, tmp_path)
         chat = start_chat(nvim_factory, tmp_path, server)
         chat.say("first")
         chat.nvim.feed("gp")
-        screen = chat.nvim.wait_screen("With /compact now: compacted")
+        screen = chat.nvim.wait_screen("If you run /compact now: compacted")
         assert "Before the next request: nothing changes" in screen
         assert "- user" in screen
         assert "+ compact_summary" in screen

@@ -70,7 +70,7 @@ def test_a_question_with_a_file_larger_than_the_window_returns_to_the_input(nvim
         chat.say("second")
         before, asked = chat.view().messages, len(server.requests)
         chat.send("/file docs/big.txt")
-        chat.nvim.wait_screen(r"dd on its line detaches")
+        chat.nvim.wait_screen(r"Press dd on its line")
         chat.say("what is in the file?")
         assert chat.draft() == "what is in the file?"
         assert "✗ Not sent: " in chat.text()

@@ -36,7 +36,7 @@ def lines_of_document(document: str) -> Iterator[str]:
         yield from (_row(row, claim) for row, claim in seen)
         yield ""
     if missing:
-        yield f"Promised too, but without a place so far ({len(missing)} of {len(promised)}): {', '.join(missing)}.\n"
+        yield f"Also promised, but not located yet ({len(missing)} of {len(promised)}): {', '.join(missing)}.\n"
 
 
 def _row(row: Row, claim: Claim) -> str:

@@ -1,10 +1,10 @@
 """Reads names and context windows of models from endpoints' lists: OpenAI's shape, Ollama's, a bare list, extensions.
 
-Only the context window that a request actually gets counts. A local server often knows two: the model's training window
-and the loaded window; with the first, prompts would be truncated silently (lesson 30). This module therefore reads
-Ollama's `/api/ps` (loaded), not `/api/show`; LM Studio's `loaded_context_length`; llama.cpp's `n_ctx` (per slot, in
-`/props`), not `n_ctx_train`. koboldcpp silently drops the start of longer prompts; it reports its window in `/props`
-like llama.cpp and, in older versions, as `{"value": 8192}` at `/api/extra/true_max_context_length`.
+Only the context window available to a request matters. A local server often has two: the model's training window and
+the loaded window; with the first, prompts would be truncated silently (lesson 30). This module therefore reads Ollama's
+`/api/ps` (loaded), not `/api/show`; LM Studio's `loaded_context_length`; llama.cpp's `n_ctx` (per slot, in `/props`),
+not `n_ctx_train`. koboldcpp silently drops the start of longer prompts; it reports its window in `/props` like
+llama.cpp and, in older versions, as `{"value": 8192}` at `/api/extra/true_max_context_length`.
 """
 
 from __future__ import annotations

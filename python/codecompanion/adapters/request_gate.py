@@ -53,11 +53,11 @@ class BodyJudge(ABC):
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """The validated prefix of a body: whole chunks, then `rest` of the next chunk; `count` items after the opening.
+    """The validated prefix of a body: whole `chunks`, then `rest`, the start of the next chunk.
 
-    The chunks are the body's own objects, so that the chunks of the next body are compared by identity. The opening is
-    the body up to its first item. If it is a separate chunk, it is not among `chunks`, and may differ in the next body:
-    the fields outside the items are validated every time.
+    `count` is the number of items in the prefix. The chunks are the body's own objects, so that the chunks of the next
+    body are compared by identity. The opening is the body up to its first item. If it is a separate chunk, it is not
+    among `chunks`, and may differ in the next body: the fields outside the items are validated every time.
     """
 
     opening: bytes

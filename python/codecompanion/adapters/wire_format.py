@@ -63,7 +63,7 @@ class WireFormat(ABC):
     models_headers: Mapping[str, str] = MappingProxyType({})
     """Headers of the request for the list of models, in addition to the key."""
     listing_tells = False
-    """Whether the list of models reports capabilities, so that it is read before the first request."""
+    """Whether the list of models reports capabilities and is therefore read before the first request."""
     returns_readable_reasoning = False
     """Whether readable reasoning is sent back, as in `Adapter`."""
     cache_lifetime_s = 300.0
@@ -107,7 +107,7 @@ class WireFormat(ABC):
 
     @abstractmethod
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a list, and remember its facts about the models."""
+        """Return the model names in the endpoint's list of models, and remember the facts about them."""
 
     def use_recognised_server(self, settings: AdapterSettings) -> None:  # noqa: B027
         """Adopt the settings of a server that was recognised after the adapter had been created."""

@@ -145,7 +145,7 @@ class Calibration(msgspec.Struct, frozen=True):
 
     @property
     def is_sound(self) -> bool:
-        """Return whether all figures are in the range that learning allows, because stored figures may be damaged."""
+        """Return whether all figures are within the range that learning allows; stored figures may be damaged."""
         numbers = (self.ratio, self.extra, self.above, self.below, self.framing, self.framed)
         if not isinstance(self.weight, int) or not all(isinstance(number, int | float) for number in numbers):
             return False

@@ -127,7 +127,7 @@ def own_environment_finding(hidden: HiddenVariables, own: Mapping[str, str]) -> 
 
 
 def sandbox_findings(sandbox: Sandbox | None) -> list[Finding]:
-    """Return the sandbox in use, and the escape attempts that it blocked in a test just now."""
+    """Return the sandbox in use and the result of a fresh escape test."""
     if sandbox is None or sandbox.settings.mode == "off":
         return [Finding("sandbox", False, "switched off: commands run as you", 'Set sandbox = "auto"')]
     if not sandbox.kind:
@@ -143,7 +143,7 @@ def sandbox_findings(sandbox: Sandbox | None) -> list[Finding]:
         return [Finding("sandbox", False, f"{sandbox.kind}: a command could {', '.join(through)}", "Report this")]
     tried = ", ".join(attempt.name for attempt in attempts)
     limits = sandbox.not_stopped()
-    found = [Finding("sandbox", True, f"{sandbox.kind}; in a test just now, a command could not {tried}")]
+    found = [Finding("sandbox", True, f"{sandbox.kind}; tested just now: a command could not {tried}")]
     return [*found, Finding("sandbox", True, f"Known limits: {limits}")] if limits else found
 
 

@@ -33,7 +33,7 @@ class RequestOrder:
         self._gates: dict[str, asyncio.Event] = {}
         """Maps each chat to the gate of the request that opens or ends it; later requests wait for this gate."""
         self._changes: dict[str, set[asyncio.Event]] = {}
-        """Maps each chat to the gates of changes to its next model request; later messages wait for these gates."""
+        """Maps each chat to the pending changes to its next model request; later messages wait for them."""
         self._last: dict[tuple[str, bool], asyncio.Event] = {}
         """The last request by (chat, whether it is ordered with the messages); set once the request begins.
 

@@ -18,7 +18,7 @@ import sys
 import time
 
 ASKED_S = 1.0
-"""Seconds that the server has to exit after SIGTERM before it is killed."""
+"""Seconds to wait for the server to exit after SIGTERM before killing it."""
 _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
 IS_LINUX = sys.platform.startswith("linux")
 

@@ -1,7 +1,7 @@
-"""Projects the code that the user pinned or excluded (`/context`) from the log.
+"""Derives from the log which code the user pinned or excluded (`/context`).
 
 A pin lasts as long as the chat and follows its definition; an exclusion applies to the next question that gets code.
-Values only.
+No I/O.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ WantedTier = SearchTier | Literal["auto"]
 """The tier requested; `auto` = the combined ranking."""
 
 COMMON = "+common"
-"""Suffix of the method of a project file added for a broad question (R-236, R-238), as in `fts+common`."""
+"""Suffix of `method` for project files that were added for a broad question (R-236, R-238), as in `fts+common`."""
 
 
 class FoundCode(msgspec.Struct, frozen=True):

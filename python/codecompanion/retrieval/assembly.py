@@ -25,10 +25,10 @@ FORMAT_TITLE = "Format"
 ALL_PARTS: tuple[Part, ...] = get_args(Part)
 _FORMAT = "Refer to code as path:line; put code in fenced blocks that name its language."
 _FORMATS = {
-    "is_debugging": "First the cause and its location, then the fix.",
-    "is_feature_request": "First the files to change, then the changes, built on the existing code and in its style.",
-    "is_architectural": "First the parts, with their paths, then how they depend on each other.",
-    "is_code_explanation": "First the behaviour, then how it works, judged by the code and not by its names.",
+    "is_debugging": "State the cause and its location first, then the fix.",
+    "is_feature_request": "List the files to change first, then the changes; build on the existing code and its style.",
+    "is_architectural": "Name the parts with their paths first, then explain how they depend on each other.",
+    "is_code_explanation": "Describe the behaviour first, then how it works. Judge by the code, not by its names.",
     "is_implementation": "Follow the code through the functions involved, in the order they run.",
 }
 _MAX_FORMATS = 2

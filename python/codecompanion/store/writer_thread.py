@@ -99,7 +99,7 @@ class Writer:
             self._tell_once(error)
 
     def _look_a_last_time(self) -> None:
-        """Check the file a last time, waiting for a replacement to settle, because the lost file has newer messages."""
+        """Check the file one last time, letting a replacement settle, because the lost file has newer messages."""
         for pause in (0.0, SETTLE_S if self._watch.state() == "replaced" else 0.0):
             time.sleep(pause)
             with self._database.write_lock:
@@ -160,7 +160,7 @@ class Writer:
                 return
 
     def _leave(self) -> None:
-        """Mark the file a last time, or merge the log into a lost file.
+        """Mark the file one last time, or merge the log into the file if it was moved or deleted.
 
         The log is never merged into a file that was copied over the database: SQLite would do that on closing, so the
         file is moved away first.

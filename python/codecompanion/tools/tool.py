@@ -166,7 +166,7 @@ class ToChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HowEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """How a change ended; `after` is set if the content differs from the intended one."""
+    """The outcome of a file change; `after` is set if the new content differs from the intended content."""
 
     state: FileChangeState
     after: bytes | None = None
@@ -182,7 +182,7 @@ class Recorder(Protocol):
         """Log that a file is about to be changed; return the change's id."""
 
     async def end(self, change_id: str, how: HowEnded) -> None:
-        """Log how the change ended."""
+        """Log the outcome of the change."""
 
 
 class NotRecorded:

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A cached page as it was fetched, and the time of fetching in seconds since the epoch."""
+    """A cached page, and the time at which it was fetched, in seconds since the epoch."""
 
     time: float
     page: Fetched

@@ -19,8 +19,8 @@ local NARROW = 50
 local MARKS = { ["in"] = "✓", out = " ", ["left out"] = "✗", pinned = "⚑" }
 local ABOVE = "↑"
 local CHOSEN = {
-  ["left out"] = "left out from the next question on",
-  pinned = "pinned from the next question on",
+  ["left out"] = "left out, starting with the next question",
+  pinned = "pinned, starting with the next question",
 }
 ---Short forms of the reasons, for narrow rows.
 local SHORT = {

@@ -20,8 +20,8 @@ from codecompanion.formats.regex import regex
 Ability = Literal["threshold", "on_demand"]
 """The two forms of compaction: during a request (`compact_20260112`), and on demand (`compaction`)."""
 Quirk = Literal["threshold", "on_demand", "cache", "mismatch"]
-"""Facts learned from a refusal: the model lacks an ability or support for cache breakpoints, or it requires that
-thinking from a changed conversation be declared droppable ("preserved thinking").
+"""Facts learned from a refusal: the model lacks an ability or support for cache breakpoints, or it requires a field
+that allows thinking from a changed conversation to be dropped ("preserved thinking").
 """
 
 _NAME = regex(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2}(?!\d)|preview)(?:[-.](\d{1,2})(?!\d))?")

@@ -1,8 +1,9 @@
-"""Checks the order of content blocks for the Messages API. It is a fold, so that no block is checked twice.
+"""Checks the order of content blocks for the Messages API, in one pass: no block is checked twice.
 
-Neighbouring messages of one role are one turn, as the provider merges them. Rules: every `tool_use` is answered in the
-next turn, which begins with the results, one for each call; ids are unique; the first turn is the user's or begins with
-a compaction; there is at most one compaction; a signed compaction precedes everything else; no turn ends with thinking.
+Consecutive messages with the same role form one turn, as the provider merges them. Rules: every `tool_use` is answered
+in the next turn, which begins with the results, one for each call; ids are unique; the first turn is the user's or
+begins with a compaction; there is at most one compaction; a signed compaction precedes everything else; no turn ends
+with thinking.
 """
 
 from __future__ import annotations

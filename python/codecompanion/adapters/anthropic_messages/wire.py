@@ -181,7 +181,7 @@ class AnthropicMessages(WireFormat):
             return None
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a list, and remember the facts about them."""
+        """Return the model names in the list of models, and remember the facts about them."""
         self._facts.read_listing(body)
         return read_model_names(body)
 

@@ -91,7 +91,7 @@ class CopilotAccess:
             if token and token.isascii() and token.isprintable():
                 self._on_key(token)
                 return CopilotToken(token, self._address(answer), self._clock() + self._lifetime(answer))
-            error = errors.MalformedReply(f"{self._settings.name}: GitHub's answer contains no token for Copilot.")
+            error = errors.MalformedReply(f"{self._settings.name}: GitHub's response contains no Copilot token.")
         raise error
 
     def _lifetime(self, answer: Mapping[str, Any]) -> float:

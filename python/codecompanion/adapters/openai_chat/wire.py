@@ -125,7 +125,7 @@ class OpenAIChat(WireFormat):
         return ChatDecoder(endpoint, self._new_id, self._origin)
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a list, and remember their context windows and owners."""
+        """Return the model names in the list of models, and remember their context windows and owners."""
         self._limits.update(read_model_limits(body))
         self._owners.update(read_model_owners(body))
         return read_model_names(body)

@@ -133,7 +133,7 @@ def _check_head(body: Mapping[str, Any]) -> Iterable[str]:
     if text.get("verbosity") not in _VERBOSITY:
         yield f"`text` has the unknown verbosity {text['verbosity']!r}"
     if body.get("truncation") not in (None, "auto", "disabled"):
-        yield "truncation is neither auto nor disabled"
+        yield '`truncation` must be "auto" or "disabled"'
     yield from _check_context_management(body.get("context_management") or ())
 
 

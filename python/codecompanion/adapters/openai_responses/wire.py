@@ -129,7 +129,7 @@ class OpenAIResponses(WireFormat):
         return count if type(count) is int and count >= 0 else None
 
     def read_models(self, body: bytes) -> list[str]:
-        """Return the model names in a list, which has no context windows."""
+        """Return the model names in the list of models, which has no context windows."""
         return read_model_names(body)
 
     def learn_refusal(self, error: AdapterError, request: ChatRequest) -> bool:

@@ -111,7 +111,7 @@ def _write_page(
     try:
         arguments.html.write_text(replay_page(replayed), encoding="utf-8")
     except OSError as error:
-        raise InputError(f"--html {arguments.html}: {error.strerror}; expected a file that can be written") from error
+        raise InputError(f"--html {arguments.html}: {error.strerror}; expected a writable file") from error
 
 
 def _options(arguments: argparse.Namespace, policies: Sequence[str]) -> list[str]:

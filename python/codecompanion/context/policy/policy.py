@@ -183,7 +183,7 @@ class Recovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SummaryAdapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The author of summaries (R-504): the name of an adapter, and one of its models ("" for its default)."""
+    """The adapter that writes summaries (R-504): its name, and one of its models ("" for its default)."""
 
     name: str = ""
     model: str = ""

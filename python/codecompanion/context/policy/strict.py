@@ -125,9 +125,7 @@ def _stage(stage: Stage, places: frozenset[str], key: str) -> Stage:
         made[tier.id] = check_order(kept, made.get(tier.start, frozenset()), where)
         tiers.append(kept)
     if not all(tier.steps for tier in tiers) or not tiers:
-        raise ConfigError(
-            f"{key}.{stage.id}", "nothing is left of it without our additions", "`ours` on the whole stage"
-        )
+        raise ConfigError(f"{key}.{stage.id}", "the stage is empty without our additions", "`ours` on the whole stage")
     return msgspec.structs.replace(stage, tiers=tuple(tiers))
 
 

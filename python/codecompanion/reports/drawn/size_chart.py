@@ -98,7 +98,7 @@ def size_chart(sizes: Sequence[ContextSize], width: int, *, ascii: bool = False)
 
 
 def _bins(sizes: Sequence[ContextSize], cells: int, across: int) -> tuple[list[_Bin], int]:
-    """Return the columns and their width in dots; whole cells if there is room, for the marks below them."""
+    """Return the columns and their width in dots, rounded down to whole cells if possible, to align the marks below."""
     room = cells * across
     each = -(-len(sizes) // room)
     groups = [sizes[at : at + each] for at in range(0, len(sizes), each)]

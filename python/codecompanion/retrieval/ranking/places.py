@@ -47,9 +47,9 @@ def best_places(
 ) -> tuple[Place, ...]:
     """Return at most `per_file` places of each file, best first; a file without chunks has none.
 
-    If `per_file` is 1, the place takes the score of its file, which keeps the order of the files. Otherwise each place
-    takes the product of the file's score and the worth of its own words: in measurements, that fills a budget better
-    than either alone (0.49 of the changed functions within 4,000 tokens, against 0.40 by words and 0.48 by files).
+    If `per_file` is 1, each place has the score of its file, which keeps the order of the files. Otherwise its score
+    is the file's score multiplied by the place's own score (0..1): in measurements, that fills a budget better than
+    either alone (0.49 of the changed functions within 4,000 tokens, against 0.40 by words and 0.48 by files).
     `edits`: path → lines that recent commits changed.
     """
     scores = {ranked.path: ranked.score for ranked in files}

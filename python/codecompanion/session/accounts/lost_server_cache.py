@@ -19,7 +19,7 @@ SHARE = 0.5
 
 
 class ReadAgain(msgspec.Struct):
-    """Cache misses of one model in one chat. `misses`: the number of unexpected misses in a row."""
+    """The cache misses of one model in one chat; `misses` is the number of consecutive unexpected misses."""
 
     misses: int = 0
     was_kept: bool = False

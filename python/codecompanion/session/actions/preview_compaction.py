@@ -34,7 +34,7 @@ def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
     if control.native.compacts_on_demand:
         sections.append(_by_the_provider(control, before))
     else:
-        sections.append(_section("With /compact now", before, dry_run(control.plans.compaction())))
+        sections.append(_section("If you run /compact now", before, dry_run(control.plans.compaction())))
     return {"title": "Preview", "text": "\n\n".join(sections), "filetype": "diff", "state": ""}
 
 
@@ -72,7 +72,7 @@ def _by_the_provider(control: ContextControl, before: Messages) -> str:
     """Return the preview of an on-demand compaction, whose summary the provider writes."""
     part = CompactionPart(origin="", encrypted="[]", text=UNWRITTEN)
     work = replace_by_block(before, part, control.meter.counter.message, Message(id="preview", role="assistant"))
-    return "\n".join(["# With /compact now: compacted by the provider", *_diff(before, work.messages)])
+    return "\n".join(["# If you run /compact now: compacted by the provider", *_diff(before, work.messages)])
 
 
 def _section(title: str, before: Messages, prepared: Prepared) -> str:

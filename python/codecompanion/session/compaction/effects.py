@@ -135,7 +135,7 @@ class EffectRunner(msgspec.Struct):
                 await self._save(snapshot)
 
     def flush_failed(self, report: StageReport) -> None:
-        """Start the same interval as after a successful flush, and tell the user once (R-446)."""
+        """Wait as long as after a successful flush before the next one, and tell the user once (R-446)."""
         self.last_flush = LastFlush(at=self.clock(), tokens=report.before.tokens)
         if not self._told_flush:
             self._told_flush = True

@@ -50,7 +50,7 @@ class FileLog:
         return change_id
 
     async def end(self, change_id: str, how: HowEnded) -> None:
-        """Log how the change ended."""
+        """Log the outcome of the change."""
         ended = FileChangeEnded(
             change_id=change_id,
             state=how.state,

@@ -1,7 +1,7 @@
-"""Tracks the calls running at one server: their chats, time limits, and questions to the user.
+"""Tracks the calls in progress on one server: their chats, time limits, and questions to the user.
 
-A server may ask only while one of its calls runs. The time limits are paused until the user has answered; a question
-is withdrawn when its call ends.
+A server may ask only while one of its calls is in progress. The time limits are paused until the user has answered; a
+question is withdrawn when its call ends.
 """
 
 from __future__ import annotations

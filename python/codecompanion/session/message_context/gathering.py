@@ -37,7 +37,7 @@ UNSAVED_LIMIT_S = 1.0
 CHARS4_PER_TOKEN = 0.6
 """Ratio of characters / 4 (R-245) to the actual token count of code (lessons, counting)."""
 MIN_TOKENS = 100
-"""Minimum room for code, in tokens; not even a function fits in less."""
+"""Minimum room for code, in tokens; less would not fit even one function."""
 LABEL = "gathering code"
 NO_PROJECT = (
     "{root} is a home directory or larger, not a project: only files named with @ are read."

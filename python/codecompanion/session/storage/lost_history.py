@@ -149,9 +149,9 @@ class LostHistory:
         return sum(1 for chat, row in totals.items() if row.messages and not self._is_cared_for(chat))
 
     def _is_cared_for(self, chat: str) -> bool:
-        """Return whether the chat is in the new file, or open in another host, which will write it.
+        """Return whether the chat is in the new file or open in another host; such a chat is not restored.
 
-        The other host has newer content than the last checkpoint.
+        The other host will write the chat itself; its content is newer than the last checkpoint.
         """
         store = self._services.store
         return store.knows(chat) or store.foreign_lease(chat) is not None

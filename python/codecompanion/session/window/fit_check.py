@@ -215,9 +215,9 @@ class Fitting:
         return is_asked and chat.adapter().counts_tokens(chat.model)
 
     def _may_see(self, messages: Messages) -> bool:
-        """Return whether counting would send the endpoint no new text; only the user may send new attachments.
+        """Return whether counting sends only text that the endpoint has already received or written.
 
-        A server on this machine may receive everything.
+        New attachments are sent only with a message from the user. A server on this machine may receive everything.
         """
         adapters, (name, model) = self._chat.services.adapters, self._chat.named
         if is_loopback(adapters.settings(name).base_url) and runs_on_own_server(adapters, name, model):

@@ -23,7 +23,7 @@ class Pause:
 
     @property
     def is_on(self) -> bool:
-        """Return whether a stage that would run automatically is paused."""
+        """Return whether the pause is on: at least one stage that would run automatically is paused."""
         policy, paused = self._chat.policy, self._chat.log.rest.paused
         return policy.enabled and any(stage.event in paused and stage.trigger.is_on for stage in policy.stages)
 

@@ -44,7 +44,7 @@ def too_large_alone(chat: ChatModel, message: Message, room: int) -> str:
     if not room or size <= left:
         return ""
     fit = f"only {left:,} fit in this window of {chat.limits.context_window:,}"
-    return f"{_named(message)} takes {size:,} tokens, but {fit}: nothing can be sent. dd on its line detaches it."
+    return f"Too large to send: {_named(message)} takes {size:,} tokens, but {fit}. Press dd on its line to detach it."
 
 
 def largest_part(chat: ChatModel, messages: Messages) -> tuple[str, str]:

@@ -35,7 +35,7 @@ def _never() -> dict[tuple[str, ...], str]:
 
 
 def why_no_always(command: str, folder: str, root: str) -> str:
-    """Return why the command always asks, or "" if "always" may cover it. `folder` is relative to the root."""
+    """Return why the command needs approval every time, or "" if it does not. `folder` is relative to the root."""
     for words in loose_commands(command):
         if why := _why(words, f"{root}/{folder}", root):
             return why

@@ -1,4 +1,4 @@
-"""Searches and replaces exact, unique text, with errors that tell the model how to fix the call. Pure.
+"""Finds and replaces exact, unique text, with errors that tell the model how to fix the call. Pure.
 
 Line endings do not have to match: the search treats them all as Unix line endings, and the file keeps its own, even if
 they are mixed.

@@ -25,7 +25,7 @@ async def test_a_preview_shows_what_compact_would_change_and_changes_nothing(tmp
     before, logged, asked = session.log.view, bench.store.load_events("chat-1"), len(bench.adapter.requests)
     shown = preview(session.control, session.log)
     assert "# Before the next request: nothing changes" in shown["text"]
-    assert "# With /compact now: compacted" in shown["text"]
+    assert "# If you run /compact now: compacted" in shown["text"]
     lines = shown["text"].splitlines()
     assert sum(line.startswith("- ") for line in lines) == len(before.messages)
     assert UNWRITTEN in next(line for line in lines if line.startswith("+ "))
@@ -40,7 +40,7 @@ async def test_a_preview_shows_which_results_would_be_cleared(tmp_path):
     session.use_overrides({"editing": {"trigger": 0.3}})
     text = preview(session.control, session.log)["text"]
     assert "# Before the next request: cleared, " in text
-    changed = [line for line in text.split("# With")[0].splitlines() if line[:2] in ("- ", "+ ")]
+    changed = [line for line in text.split("# If")[0].splitlines() if line[:2] in ("- ", "+ ")]
     assert len(changed) == 4
     assert all(line[2:6] == "tool" for line in changed)
     assert " cleared " in changed[1]

@@ -150,6 +150,6 @@ async def test_an_attachment_larger_than_the_window_is_reported_at_once(tmp_path
     assert [m.id for m in session.log.view.messages] == ["big"]
     assert len(told) == is_told
     if is_told:
-        assert told[0].startswith("docs/big.txt takes ")
+        assert told[0].startswith("Too large to send: docs/big.txt takes ")
         assert "window of 4,000" in told[0]
-        assert told[0].endswith("dd on its line detaches it.")
+        assert told[0].endswith("Press dd on its line to detach it.")

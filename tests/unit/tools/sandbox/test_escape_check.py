@@ -32,7 +32,7 @@ def test_every_attempt_fails_in_the_sandbox(kind: Kind, tmp_path: Path) -> None:
     [found, *_] = sandbox_findings(sandbox)
     assert found.ok
     tried = "a command could not write in the home folder, read a hidden file"
-    assert found.text.startswith(f"{kind}; in a test just now, {tried}")
+    assert found.text.startswith(f"{kind}; tested just now: {tried}")
 
 
 @pytest.mark.parametrize("kind", LINUX_KINDS)
