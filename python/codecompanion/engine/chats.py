@@ -165,6 +165,6 @@ async def _add_rules(services: Services, session: Session, group: str) -> None:
     for problem in problems:
         services.emit(Notice(chat=session.chat_id, level=level, text=problem))
     await session.attach(*messages)
-    from codecompanion.session.actions.follow_trust import tell_waiting  # not needed at startup
+    from codecompanion.session.actions.follow_trust import show_waiting_files  # not needed at startup
 
-    await tell_waiting(session)
+    await show_waiting_files(session)

@@ -13,18 +13,18 @@ from codecompanion.errors import InputError
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.trust.folders import folder_of
 from codecompanion.session.untrusted.waiting_files import (
-    brought_by,
+    describe_waiting,
     digest_of,
     note_first_sight,
-    waiting_of,
-    waits_in_words,
+    provided_files,
+    untrusted_files,
 )
 from codecompanion.wire.events import TrustWaits
 
 _log = logging.getLogger(__name__)
 
 
-async def tell_waiting(chat: Chat) -> None:
+async def show_waiting_files(chat: Chat) -> None:
     """Show which files in the chat's folder wait for trust, if the list has changed since it was last shown."""
     root, trust = chat.root(), chat.services.trust
     try:
@@ -33,10 +33,10 @@ async def tell_waiting(chat: Chat) -> None:
         _log.warning("%s", error)  # the folder's files then wait for trust
     if chat.trust_applied < 0:
         chat.trust_applied = await asyncio.to_thread(trust.version)
-    waiting = waiting_of(await asyncio.to_thread(brought_by, chat.services, root))
+    waiting = untrusted_files(await asyncio.to_thread(provided_files, chat.services, root))
     if trust.decisions().is_silenced(folder_of(root), digest_of(waiting)):
         waiting = []
-    text = waits_in_words(waiting)
+    text = describe_waiting(waiting)
     if text != chat.trust_told:
         chat.trust_told = text
         chat.emit(TrustWaits(chat=chat.chat_id, waits=text, count=len(waiting)))
@@ -53,7 +53,7 @@ async def apply_trust(chat: Chat) -> None:
     """Attach rules that have become allowed, and show which files still wait."""
     chat.trust_applied = await asyncio.to_thread(chat.services.trust.version)
     await join_rules(chat)
-    await tell_waiting(chat)
+    await show_waiting_files(chat)
 
 
 async def join_rules(chat: Chat) -> None:

@@ -17,14 +17,20 @@ from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.formats import text_files
 from codecompanion.formats.plural import counted
 from codecompanion.formats.short_path import short_path
-from codecompanion.session.actions.follow_trust import apply_trust, tell_waiting
+from codecompanion.session.actions.follow_trust import apply_trust, show_waiting_files
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.services import Services
 from codecompanion.session.state import State
 from codecompanion.session.trust.decisions import FileHash
 from codecompanion.session.trust.folders import folder_of, identity_of
 from codecompanion.session.trust.trust import sha256_of
-from codecompanion.session.untrusted.waiting_files import Brought, brought_by, digest_of, note_first_sight, waiting_of
+from codecompanion.session.untrusted.waiting_files import (
+    ProvidedFile,
+    digest_of,
+    note_first_sight,
+    provided_files,
+    untrusted_files,
+)
 from codecompanion.wire.events import Severity
 from codecompanion.wire.requests import ChangeTrust, ShowTrust, Snapshot
 
@@ -44,7 +50,7 @@ async def decide_trust(
     chat = chats.get(request.chat)
     root = chat.root() if chat is not None else services.root(Snapshot(cwd=request.cwd))
     await note_first_sight(services, root)
-    found = await asyncio.to_thread(brought_by, services, root, request.folders, request.own_folder)
+    found = await asyncio.to_thread(provided_files, services, root, request.folders, request.own_folder)
     if isinstance(request, ShowTrust):
         return await asyncio.to_thread(_shown, services, root, found)
     sentence = await _decide(services, root, request, found)
@@ -68,16 +74,16 @@ async def follow_in(services: Services, chats: Mapping[str, Chat]) -> None:
             await apply_trust(chat)
             chat.show_meter()
         else:
-            await tell_waiting(chat)
+            await show_waiting_files(chat)
         if services.mcp is not None:
             await services.mcp.look(chat)
 
 
-def _shown(services: Services, root: Path, found: list[Brought]) -> dict[str, Any]:
+def _shown(services: Services, root: Path, found: list[ProvidedFile]) -> dict[str, Any]:
     trust, folder = services.trust, folder_of(root)
     decisions = trust.decisions()
     known = decisions.folder(folder)
-    waiting = waiting_of(found)
+    waiting = untrusted_files(found)
     others = [
         {"path": one.path, "kind": "folder", "since": one.since, "here": one.path == str(folder)}
         for one in decisions.folders
@@ -100,7 +106,7 @@ def _shown(services: Services, root: Path, found: list[Brought]) -> dict[str, An
     }
 
 
-def _rows(found: list[Brought]) -> list[dict[str, Any]]:
+def _rows(found: list[ProvidedFile]) -> list[dict[str, Any]]:
     rows, left = list[dict[str, Any]](), SHOWN_TOGETHER
     for one in found:
         text = one.text[: min(SHOWN_CHARS, left)]
@@ -109,7 +115,7 @@ def _rows(found: list[Brought]) -> list[dict[str, Any]]:
     return rows
 
 
-async def _decide(services: Services, root: Path, request: ChangeTrust, found: list[Brought]) -> str:
+async def _decide(services: Services, root: Path, request: ChangeTrust, found: list[ProvidedFile]) -> str:
     trust = services.trust
     folder = Path(request.folder) if request.folder else folder_of(root)
     shown = [FileHash(one.path, one.sha256) for one in request.files]
@@ -123,9 +129,9 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
             if request.folder:
                 _require_seen(services, found, shown)
             await trust.trust_folder(folder, programs, identity=request.identity)
-            return f"Trusted: {short_path(folder)}. {_what_follows(found)}"
+            return f"Trusted: {short_path(folder)}. {_describe_effect(found)}"
         case "files":
-            files = shown or [await asyncio.to_thread(_as_it_is, root, request.path, found)]
+            files = shown or [await asyncio.to_thread(_current_hash, root, request.path, found)]
             await trust.trust_files(folder, files)
             names = ", ".join(Path(one.path).name for one in files[:_NAMED])
             more = f" and {counted(len(files) - _NAMED, 'other')}" if len(files) > _NAMED else ""
@@ -136,11 +142,11 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
                 return f"Trust revoked: {short_path(path)}." + _still(trust.why(path))
             raise InputError(f"No decision to revoke: {short_path(path)}." + _still(trust.why(path)))
         case "silence":
-            await trust.silence(folder, digest_of(waiting_of(found)))
+            await trust.silence(folder, digest_of(untrusted_files(found)))
             return "Nothing was loaded. The reminder returns when the files change."
 
 
-def _require_seen(services: Services, found: list[Brought], shown: list[FileHash]) -> None:
+def _require_seen(services: Services, found: list[ProvidedFile], shown: list[FileHash]) -> None:
     """Raise `InputError` when a command has written instructions since the page was shown."""
     inside = [one for one in found if not one.leads_out and one.hash not in shown]
     fresh = [one for one in inside if services.trust.is_by_command(Path(one.path), one.sha256)]
@@ -152,7 +158,7 @@ def _real(root: Path, name: str) -> Path:
     return Path(os.path.realpath(root / Path(name).expanduser()))
 
 
-def _as_it_is(root: Path, name: str, found: list[Brought]) -> FileHash:
+def _current_hash(root: Path, name: str, found: list[ProvidedFile]) -> FileHash:
     path = _real(root, name)
     if known := next((one for one in found if one.path == str(path)), None):
         return known.hash
@@ -164,9 +170,9 @@ def _as_it_is(root: Path, name: str, found: list[Brought]) -> FileHash:
     return FileHash(str(path), sha256_of(content))
 
 
-def _what_follows(found: list[Brought]) -> str:
+def _describe_effect(found: list[ProvidedFile]) -> str:
     inside = [one for one in found if not one.leads_out]
-    outside = len(waiting_of(found)) - len(waiting_of(inside))
+    outside = len(untrusted_files(found)) - len(untrusted_files(inside))
     follows = f"{counted(len(inside), 'file')} in it may be used." if inside else ALWAYS_AGAIN
     return (
         f"{follows} {counted(outside, 'file')} outside it still {'wait' if outside > 1 else 'waits'}."

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from codecompanion.session.actions.follow_trust import tell_waiting
+from codecompanion.session.actions.follow_trust import show_waiting_files
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.mcp.servers import McpServers
 from codecompanion.session.mcp_config.project_file import ServerFile, server_files
@@ -35,7 +35,7 @@ class FileServers:
         async with self._lock:
             changed = await self._look(chat, chat.root())
         if changed and not chat.control.purpose:
-            await tell_waiting(chat)
+            await show_waiting_files(chat)
 
     async def _look(self, chat: Chat, root: Path) -> bool:
         """Update the servers; return whether a file or its trust has changed."""

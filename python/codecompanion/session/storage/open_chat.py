@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codecompanion.errors import ConfigError
 from codecompanion.model.history import ChatCreated
-from codecompanion.session.actions.follow_trust import tell_waiting
+from codecompanion.session.actions.follow_trust import show_waiting_files
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.session import Session
@@ -46,7 +46,7 @@ async def open_new(services: Services, request: OpenChat) -> Session:
     await session.attach(*messages)
     await _join_memory(session)
     announce(session, resumed=False)
-    await tell_waiting(session)
+    await show_waiting_files(session)
     return session
 
 

@@ -11,7 +11,7 @@ from codecompanion.errors import CodeCompanionError, ConfigError, InputError, Le
 from codecompanion.formats.plural import counted
 from codecompanion.model.history import ChatCreated, ChatForked, CompactionFailed, LogEvent, MessageAdded, TitleSet
 from codecompanion.model.view import project
-from codecompanion.session.actions.follow_trust import tell_waiting
+from codecompanion.session.actions.follow_trust import show_waiting_files
 from codecompanion.session.chat.redraw import restored, with_sizes
 from codecompanion.session.compaction.compaction_record import STANDARD_CARD, failure
 from codecompanion.session.history.chat_log import ChatLog
@@ -89,7 +89,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     await session.grants.restore()
     await _refresh_rules(session)
     await session.context.rules.know(session.root())
-    await tell_waiting(session)
+    await show_waiting_files(session)
     await _render_ahead(session)
     if shown is not None:
         session.tell_older(lambda: tell_older_pieces(session, events, shown, read_only=False))

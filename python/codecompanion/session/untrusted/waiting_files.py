@@ -37,7 +37,7 @@ _NAME_CHARS = 40
 _MAX_BYTES = 1_000_000
 
 
-class Brought(msgspec.Struct, frozen=True):
+class ProvidedFile(msgspec.Struct, frozen=True):
     """A file of a folder that instructs the model or starts programs, in its current state.
 
     `does`: its effect in one line. `runs`: it starts programs. `leads_out`: its real path is outside the folder.
@@ -61,9 +61,9 @@ class Brought(msgspec.Struct, frozen=True):
         return FileHash(self.path, self.sha256)
 
 
-def brought_by(
+def provided_files(
     services: Services, root: Path, prompt_folders: Sequence[str] = (), own_prompts: str = ""
-) -> list[Brought]:
+) -> list[ProvidedFile]:
     """Return the files that a workspace's folder provides, trusted or not. Reads them, so call it in a thread."""
     found = [*_rules(services, root), *_servers(services, root)]
     found += _prompts(services, root, prompt_folders, own_prompts)
@@ -72,18 +72,18 @@ def brought_by(
     return found
 
 
-def instructions_of(services: Services, root: Path) -> list[Brought]:
+def instructions_of(services: Services, root: Path) -> list[ProvidedFile]:
     """Return the folder's files that instruct the model: rules, prompts, memories. Call it in a thread."""
     found = [*_rules(services, root), *_prompts(services, root, (), ""), *_gathered(services, root)]
     return [one for one in found if not one.runs]
 
 
-def waiting_of(found: Sequence[Brought]) -> list[Brought]:
+def untrusted_files(found: Sequence[ProvidedFile]) -> list[ProvidedFile]:
     """Return the files that the user has not trusted."""
     return [one for one in found if not one.is_trusted]
 
 
-def waits_in_words(waiting: Sequence[Brought]) -> str:
+def describe_waiting(waiting: Sequence[ProvidedFile]) -> str:
     """Return a description of the waiting files: names if there are few, otherwise counts."""
     parts = list[str]()
     for kind, word in _MANY.items():
@@ -95,7 +95,7 @@ def waits_in_words(waiting: Sequence[Brought]) -> str:
     return ", ".join(parts)
 
 
-def digest_of(waiting: Sequence[Brought]) -> str:
+def digest_of(waiting: Sequence[ProvidedFile]) -> str:
     """Return a digest that changes when the set of waiting files changes."""
     return sha256_of("\n".join(sorted(f"{one.path} {one.sha256}" for one in waiting)).encode("utf-8", "replace"))
 
@@ -105,13 +105,13 @@ async def note_first_sight(services: Services, root: Path) -> None:
     trust = services.trust
     if not await asyncio.to_thread(trust.is_first_sight, root):
         return
-    found = await asyncio.to_thread(brought_by, services, root)
+    found = await asyncio.to_thread(provided_files, services, root)
     folder = folder_of(root)
     programs = [one.hash for one in found if one.runs and not one.leads_out]
     await trust.trust_folder(folder, programs, by="setup")
 
 
-def _rules(services: Services, root: Path) -> Iterator[Brought]:
+def _rules(services: Services, root: Path) -> Iterator[ProvidedFile]:
     known = list[RulesItem]()
 
     def is_trusted(item: RulesItem) -> bool:
@@ -120,10 +120,12 @@ def _rules(services: Services, root: Path) -> Iterator[Brought]:
 
     autoload(services.settings.rules, root, is_trusted)
     for item in {item.real: item for item in known}.values():
-        yield _brought(services, root, "rules", item.path, item.real, item.sha256, item.text, "instructs every chat")
+        yield _provided_file(
+            services, root, "rules", item.path, item.real, item.sha256, item.text, "instructs every chat"
+        )
 
 
-def _servers(services: Services, root: Path) -> Iterator[Brought]:
+def _servers(services: Services, root: Path) -> Iterator[ProvidedFile]:
     path = root / _MCP_FILE
     if not (services.settings.mcp.enabled and services.settings.mcp.project_file and path.is_file()):
         return
@@ -138,7 +140,7 @@ def _servers(services: Services, root: Path) -> Iterator[Brought]:
         does += f", runs {', '.join(names[:_NAMED])}" + (f" and {len(names) - _NAMED} more" if names[_NAMED:] else "")
     for one, name in zip(file.named, names, strict=True):
         commands += f"\n\n{name}:\n{_text_of(Path(one.path))}"
-    yield _brought(services, root, "mcp", _MCP_FILE, str(path), file.sha256, commands, does, runs=True)
+    yield _provided_file(services, root, "mcp", _MCP_FILE, str(path), file.sha256, commands, does, runs=True)
 
 
 def _text_of(path: Path) -> str:
@@ -148,7 +150,7 @@ def _text_of(path: Path) -> str:
         return "(not text, or too large to show)"
 
 
-def _prompts(services: Services, root: Path, folders: Sequence[str], own: str) -> Iterator[Brought]:
+def _prompts(services: Services, root: Path, folders: Sequence[str], own: str) -> Iterator[ProvidedFile]:
     if not folders and not (folder_of(root) / ".codecompanion" / "prompts").is_dir():
         return
     from codecompanion.prompt_library.find_prompt_files import PromptText, find_prompts
@@ -156,10 +158,10 @@ def _prompts(services: Services, root: Path, folders: Sequence[str], own: str) -
     for found in find_prompts(folders, own, root):
         if isinstance(found, PromptText) and found.origin == "project":
             does = "adds a prompt"
-            yield _brought(services, root, "prompt", found.label, found.real, found.sha256, found.text, does)
+            yield _provided_file(services, root, "prompt", found.label, found.real, found.sha256, found.text, does)
 
 
-def _gathered(services: Services, root: Path) -> Iterator[Brought]:
+def _gathered(services: Services, root: Path) -> Iterator[ProvidedFile]:
     context, memory = services.settings.context, services.settings.chat.memory
     gathers, recalls = context.enabled is not False, memory.enabled and memory.max_tokens > 0
     places: list[tuple[Kind, str, str]] = []
@@ -180,10 +182,10 @@ def _gathered(services: Services, root: Path) -> Iterator[Brought]:
             continue
         text = text_files.printable(text_files.decode(content).text)
         runs = kind == "team" and bool(team.command)
-        yield _brought(services, root, kind, name, str(path), sha256_of(content), text, does, runs=runs)
+        yield _provided_file(services, root, kind, name, str(path), sha256_of(content), text, does, runs=runs)
 
 
-def _git(services: Services, root: Path) -> Iterator[Brought]:
+def _git(services: Services, root: Path) -> Iterator[ProvidedFile]:
     """Yield git configuration files that name programs.
 
     Git in a terminal runs these programs, the plugin's git never does.
@@ -200,17 +202,17 @@ def _git(services: Services, root: Path) -> Iterator[Brought]:
         does = f"sets {keys}, which git in your terminal runs"
         digest = sha256_of("\n".join(sorted(text.splitlines())).encode("utf-8", "surrogateescape"))
         label = os.path.relpath(file, folder_of(root))
-        yield _brought(services, root, "git", label, str(file), digest, text, does, runs=True)
+        yield _provided_file(services, root, "git", label, str(file), digest, text, does, runs=True)
 
 
-def _brought(
+def _provided_file(
     services: Services, root: Path, kind: Kind, label: str, path: str, sha256: str, text: str, does: str, *,
     runs: bool = False,
-) -> Brought:  # fmt: skip
+) -> ProvidedFile:  # fmt: skip
     real = Path(os.path.realpath(path))
     trusted = services.trust.allows(root, real, sha256, runs=runs)
     if not trusted and services.trust.is_by_command(real, sha256):
         does += "; a command wrote it"
     folder = folder_of(root)
     changed = not trusted and services.trust.decisions().knows_other(folder, str(real), sha256)
-    return Brought(kind, label, str(real), sha256, text, does, trusted, runs, not covers(folder, real), changed)
+    return ProvidedFile(kind, label, str(real), sha256, text, does, trusted, runs, not covers(folder, real), changed)
