@@ -25,11 +25,11 @@ from codecompanion.session.files.file_log import FileLog
 from codecompanion.session.files.revert_plan import (
     Clash,
     Contents,
-    ToRevert,
+    RevertStep,
     place_to_revert,
     plan_revert,
+    revert_step,
     steps_to_reapply,
-    to_revert,
 )
 from codecompanion.session.state import State
 from codecompanion.session.tool_calls.audited import file_record, record
@@ -37,7 +37,7 @@ from codecompanion.tools.file_changes.file_change import ATTEMPTS, carry_out, co
 from codecompanion.tools.files.diff import hunks_of
 from codecompanion.tools.files.disk import set_mode
 from codecompanion.tools.files.open_files import Opened
-from codecompanion.tools.tool import HowEnded, TakesBack, ToChange, ToolContext
+from codecompanion.tools.tool import ChangeResult, PendingChange, RevertedChanges, ToolContext
 from codecompanion.wire.events import ChangesReverted
 from codecompanion.wire.requests import ListChanges, RevertChanges, ShowChange
 
@@ -140,10 +140,10 @@ class Reverter:
         changes = [change for change in by_id.values() if change.id in set(wanted)]
         if not changes:
             raise InputError("Nothing to revert: no tool changed a file.")
-        todo = [to_revert(change, by_id) for change in reversed(changes) if not change.reverted]  # newest first
+        todo = [revert_step(change, by_id) for change in reversed(changes) if not change.reverted]  # newest first
         if not todo:  # changes that are already reverted are reapplied
             todo = [step for change in changes for step in steps_to_reapply(change, by_id)]
-        by_path: dict[str, list[ToRevert]] = {}
+        by_path: dict[str, list[RevertStep]] = {}
         for step in todo:
             by_path.setdefault(step.change.began.path, []).append(step)
         done: list[str] = []
@@ -154,7 +154,7 @@ class Reverter:
             if taken:
                 name = taken[0].change.began.name
                 done.append((f"{len(taken)} of {len(of_file)} changes to " if left else "") + name)
-                await self._tell_model(name, _which(taken), back=taken[0].is_back)
+                await self._tell_model(name, _describe_reverted(taken), back=taken[0].is_back)
         self.tell(await self._chat.log.events())
         return _answer(done, conflicts, is_back=all(step.is_back for step in todo))
 
@@ -179,14 +179,16 @@ class Reverter:
         is_one_hunk = not is_whole or (step.is_back and not change.reverted)
         return _answer([f"one hunk of {name}" if is_one_hunk else name], [], is_back=step.is_back)
 
-    async def _revert_steps(self, steps: Sequence[ToRevert], *, markers: bool) -> tuple[list[ToRevert], list[Conflict]]:
+    async def _revert_steps(
+        self, steps: Sequence[RevertStep], *, markers: bool
+    ) -> tuple[list[RevertStep], list[Conflict]]:
         """Revert the changes of one file together or, if later edits overlap, as many as possible."""
         conflict = await self._revert_file(steps, markers=markers)
         if conflict is None:
             return list(steps), []
         if len(steps) == 1 or not conflict.can_compare:
             return [], [conflict]
-        taken: list[ToRevert] = []
+        taken: list[RevertStep] = []
         left: list[Conflict] = []
         for step in steps:
             conflict = await self._revert_file([step], markers=False)
@@ -199,7 +201,7 @@ class Reverter:
         return taken, left
 
     async def _revert_file(
-        self, steps: Sequence[ToRevert], *, markers: bool, place: int | None = None
+        self, steps: Sequence[RevertStep], *, markers: bool, place: int | None = None
     ) -> Conflict | None:
         """Revert the changes of one file, in this order, as a single change.
 
@@ -222,10 +224,10 @@ class Reverter:
                 can_mark = overlaps and isinstance(problem, Clash) and problem.marked is not None
                 return Conflict(str(path), name, str(problem), ids, overlaps, can_mark)
             if plan.proposal is None:
-                await self._log_as_done(path, name, plan.takes_back, context)
+                await self._log_as_done(path, name, plan.reverts, context)
                 return None
             try:
-                if await carry_out(plan.proposal, context, plan.takes_back, save=plan.save) is not None:
+                if await carry_out(plan.proposal, context, plan.reverts, save=plan.save) is not None:
                     await asyncio.to_thread(_restore_mode, path, oldest)
                     return None
             except ToolError as problem:
@@ -243,16 +245,16 @@ class Reverter:
         files = [file_record(began, ended)]
         record(self._chat.services, event="ran", kind="revert", chat=self._chat.chat_id, grant=grant, files=files)
 
-    async def _log_as_done(self, path: Path, name: str, takes_back: TakesBack, context: ToolContext) -> None:
+    async def _log_as_done(self, path: Path, name: str, reverts: RevertedChanges, context: ToolContext) -> None:
         """Log a revert whose result is already in the file, so that the change counts as reverted."""
         now = None
         if await asyncio.to_thread(is_there, path, context):
             with contextlib.suppress(text_files.UnreadableFile):  # a restored symlink
                 now = text_files.encode(await asyncio.to_thread(current_text, path, context))
         change_id = await context.recorder.begin(
-            ToChange(path=path, name=name, before=now, after=now, reverts=takes_back)
+            PendingChange(path=path, name=name, before=now, after=now, reverts=reverts)
         )
-        await context.recorder.end(change_id, HowEnded(state="written"))
+        await context.recorder.end(change_id, ChangeResult(state="written"))
 
     async def _tell_model(self, name: str, which: str, *, back: bool) -> None:
         """Add a one-line note to the next request that says which change of a file was reverted or reapplied."""
@@ -265,7 +267,7 @@ class Reverter:
         self._chat.show_meter()
 
 
-def _which(steps: Sequence[ToRevert]) -> str:
+def _describe_reverted(steps: Sequence[RevertStep]) -> str:
     """Return the note's words for the reverted changes: "your change", "your changes", "a part of your change"."""
     if len({change.id for step in steps for change in step.of}) > 1:
         return "your changes"

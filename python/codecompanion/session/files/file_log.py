@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from codecompanion.model.history import FileChangeEnded, FileChangeStarted
-from codecompanion.tools.tool import HowEnded, ToChange
+from codecompanion.tools.tool import ChangeResult, PendingChange
 
 
 class FileLog:
@@ -29,7 +29,7 @@ class FileLog:
         self._turn_id, self._call_id, self._on_change = turn_id, call_id, on_change
         self._began: dict[str, FileChangeStarted] = {}
 
-    async def begin(self, change: ToChange) -> str:
+    async def begin(self, change: PendingChange) -> str:
         """Log that a file is about to be changed; return the change's id."""
         change_id = self._new_id()
         began = FileChangeStarted(
@@ -49,8 +49,8 @@ class FileLog:
         self._began[change_id] = began
         return change_id
 
-    async def end(self, change_id: str, how: HowEnded) -> None:
-        """Log the outcome of the change."""
+    async def end(self, change_id: str, how: ChangeResult) -> None:
+        """Log how the change ended."""
         ended = FileChangeEnded(
             change_id=change_id,
             state=how.state,

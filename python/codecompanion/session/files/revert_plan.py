@@ -16,7 +16,7 @@ from codecompanion.tools.file_changes.file_change import current_text, is_there
 from codecompanion.tools.file_changes.proposal import Proposal, with_own_line_ends
 from codecompanion.tools.files.diff import file_diff, hunks_of, without_hunk
 from codecompanion.tools.files.disk import make_link
-from codecompanion.tools.tool import TakesBack, ToolContext
+from codecompanion.tools.tool import RevertedChanges, ToolContext
 from codecompanion.workspace.merge import merge
 
 LABELS = ("the file now", "after the change", "before the change")
@@ -58,11 +58,11 @@ class RevertPlan(msgspec.Struct, frozen=True):
     """The change that reverts others; `proposal` is None if the file already matches. `save`: whether to save it."""
 
     proposal: Proposal | None
-    takes_back: TakesBack
+    reverts: RevertedChanges
     save: bool = True
 
 
-class ToRevert(msgspec.Struct, frozen=True, kw_only=True):
+class RevertStep(msgspec.Struct, frozen=True, kw_only=True):
     """A change to revert, or to reapply (`again`).
 
     `named`: the changes that the log will list as reverted by this step; `of`: the tools' changes that are affected;
@@ -76,33 +76,33 @@ class ToRevert(msgspec.Struct, frozen=True, kw_only=True):
     is_back: bool = False
 
 
-def to_revert(change: FileChanged, by_id: Mapping[str, FileChanged]) -> ToRevert:
+def revert_step(change: FileChanged, by_id: Mapping[str, FileChanged]) -> RevertStep:
     """Return the step that reverts a change."""
     of = tuple(tool_changes(change, by_id))
-    return ToRevert(change=change, named=(change.id,), of=of, is_back=would_reapply(change, by_id))
+    return RevertStep(change=change, named=(change.id,), of=of, is_back=would_reapply(change, by_id))
 
 
-def steps_to_reapply(change: FileChanged, by_id: Mapping[str, FileChanged]) -> list[ToRevert]:
+def steps_to_reapply(change: FileChanged, by_id: Mapping[str, FileChanged]) -> list[RevertStep]:
     """Return the steps that reapply a reverted change: from its contents, or by reverting its reverts."""
     reverts = [one for one in by_id.values() if not one.reverted and change.id in one.began.reverts]
     is_tools = not change.began.reverts and not change.began.gone
     if not (is_tools and change.began.before and change.after):
-        return [to_revert(one, by_id) for one in reversed(reverts)]
+        return [revert_step(one, by_id) for one in reversed(reverts)]
     named = tuple(one.id for one in reverts)
-    return [ToRevert(change=change, named=named, of=(change,), again=True, is_back=True)]
+    return [RevertStep(change=change, named=named, of=(change,), again=True, is_back=True)]
 
 
-def place_to_revert(change: FileChanged, place: int, by_id: Mapping[str, FileChanged]) -> ToRevert:
+def place_to_revert(change: FileChanged, place: int, by_id: Mapping[str, FileChanged]) -> RevertStep:
     """Return the step that reverts one hunk of a change, or that reapplies the hunk if it is not in the file."""
     if not (change.reverted or place in change.places_gone):
-        return ToRevert(change=change, named=(change.id,), of=(change,))
+        return RevertStep(change=change, named=(change.id,), of=(change,))
     reverts = (one for one in by_id.values() if not one.reverted and change.id in one.began.reverts)
     alone = tuple(one.id for one in reverts if one.touched == {place})
-    return ToRevert(change=change, named=alone, of=(change,), again=True, is_back=True)
+    return RevertStep(change=change, named=alone, of=(change,), again=True, is_back=True)
 
 
 def plan_revert(
-    steps: Sequence[ToRevert], context: ToolContext, contents: Contents, *, markers: bool, place: int | None = None
+    steps: Sequence[RevertStep], context: ToolContext, contents: Contents, *, markers: bool, place: int | None = None
 ) -> RevertPlan:
     """Return the plan for reverting changes of one file, in this order.
 
@@ -118,7 +118,7 @@ def plan_revert(
     _check_still_there(path)
     if first.link:
         _restore_link(path, first.link)
-        return RevertPlan(None, TakesBack(changes=named))
+        return RevertPlan(None, RevertedChanges(changes=named))
     now = current_text(path, context) if is_there(path, context) else None
     started = None if now is None else printable(now.text)
     save = True
@@ -131,20 +131,20 @@ def plan_revert(
     gone: dict[str, PlacesGone] = {}
     for step in steps:
         gone |= {one.id: gone_from(text, one, contents, place, is_back=step.is_back) for one in step.of}
-    takes_back = TakesBack(changes=named, gone=tuple(gone.values()))
+    reverts = RevertedChanges(changes=named, gone=tuple(gone.values()))
     if text == started:
-        return RevertPlan(None, takes_back)
+        return RevertPlan(None, reverts)
     if text is None:
-        return RevertPlan(Proposal(path=path, name=name, before=now, after=None), takes_back)
+        return RevertPlan(Proposal(path=path, name=name, before=now, after=None), reverts)
     stored = contents.file(first.before)
     if now is None and stored is not None and printable(stored.text) == text:
-        return RevertPlan(Proposal(path=path, name=name, before=None, after=stored), takes_back)
+        return RevertPlan(Proposal(path=path, name=name, before=None, after=stored), reverts)
     like = now or stored or TextFile("")
     after = msgspec.structs.replace(like, text=with_own_line_ends(like, text))
-    return RevertPlan(Proposal(path=path, name=name, before=now, after=after), takes_back, save)
+    return RevertPlan(Proposal(path=path, name=name, before=now, after=after), reverts, save)
 
 
-def _without(text: str | None, steps: Sequence[ToRevert], contents: Contents, place: int | None) -> str | None:
+def _without(text: str | None, steps: Sequence[RevertStep], contents: Contents, place: int | None) -> str | None:
     """Return the text with the changes reverted, or with one hunk of a single change reverted.
 
     Raises:
@@ -159,7 +159,7 @@ def _without(text: str | None, steps: Sequence[ToRevert], contents: Contents, pl
             before = without_hunk(before, after, place)
             if before is None:
                 raise Clash("has no such hunk")
-        text = taken_back(text, after, before) if step.again else taken_back(text, before, after)
+        text = revert_change(text, after, before) if step.again else revert_change(text, before, after)
     return text
 
 
@@ -178,7 +178,7 @@ def gone_from(
         if before is not None and after is not None:
             part = without_hunk(before, after, place)
         try:
-            is_gone = taken_back(text, part, after) == text
+            is_gone = revert_change(text, part, after) == text
         except Clash:
             is_gone = not is_back if wanted in (None, place) else change.reverted or place in change.places_gone
         if is_gone:
@@ -186,7 +186,7 @@ def gone_from(
     return PlacesGone(change.id, tuple(gone), count)
 
 
-def taken_back(now: str | None, before: str | None, after: str | None) -> str | None:
+def revert_change(now: str | None, before: str | None, after: str | None) -> str | None:
     """Return the text with the change from `before` to `after` reverted; None = no file.
 
     Raises:

@@ -23,7 +23,15 @@ from codecompanion.tools.file_changes.proposal import Proposal, as_accepted, sho
 from codecompanion.tools.files.diff import count_lines, file_diff
 from codecompanion.tools.files.disk import in_thread, opened_folder, remove_file, write_atomic
 from codecompanion.tools.files.open_files import Changed, OpenFile
-from codecompanion.tools.tool import NOTHING, FileChange, HowEnded, TakesBack, ToChange, ToolContext, ToolOutput
+from codecompanion.tools.tool import (
+    NOTHING,
+    ChangeResult,
+    FileChange,
+    PendingChange,
+    RevertedChanges,
+    ToolContext,
+    ToolOutput,
+)
 from codecompanion.waiting import to_the_end
 
 ATTEMPTS = 5
@@ -93,7 +101,7 @@ async def change_file(plan: Callable[[ToolContext], Plan], context: ToolContext,
 
 
 async def carry_out(
-    proposal: Proposal, context: ToolContext, reverts: TakesBack = NOTHING, *, save: bool = True
+    proposal: Proposal, context: ToolContext, reverts: RevertedChanges = NOTHING, *, save: bool = True
 ) -> Outcome | None:
     """Log and make the change; return None, doing nothing, if the buffer changed meanwhile.
 
@@ -114,7 +122,7 @@ async def carry_out(
     in_editor = opened if opened is not None and proposal.after is not None and _takes_changes(opened) else None
     before, mode, link = await asyncio.to_thread(_what_is_there, proposal, in_editor)
     after = None if proposal.after is None else text_files.encode(proposal.after)
-    to_change = ToChange(
+    to_change = PendingChange(
         path=proposal.path, name=proposal.name, before=before, after=after, mode=mode, link=link, reverts=reverts
     )
     change_id = await context.recorder.begin(to_change)
@@ -136,15 +144,15 @@ async def _carry_out(
         else:
             changed = await _change_on_disk(proposal, context)
     except BaseException as error:
-        await recorder.end(change_id, HowEnded(state="failed", reason=str(error)))
+        await recorder.end(change_id, ChangeResult(state="failed", reason=str(error)))
         raise
     if changed.state == "stale":
-        await recorder.end(change_id, HowEnded(state="failed", reason="the buffer changed in the meantime"))
+        await recorder.end(change_id, ChangeResult(state="failed", reason="the buffer changed in the meantime"))
         return None
     if changed.state == "refused" or changed.state == "unknown":
         # If the editor stopped answering, it may have made the change: the log must not say that it did not.
         state: FileChangeState = "failed" if changed.state == "refused" else "unknown"
-        await recorder.end(change_id, HowEnded(state=state, reason=changed.reason))
+        await recorder.end(change_id, ChangeResult(state=state, reason=changed.reason))
         raise ToolError(changed.reason)
     after = proposal.after
     if changed.text is not None:
@@ -159,7 +167,7 @@ async def _carry_out(
         change_id=change_id, path=str(proposal.path), name=proposal.name, added=added, removed=removed, diff=diff
     )
     left = None if changed.text is None else text_files.encode(TextFile(changed.text))
-    await recorder.end(change_id, HowEnded(state=changed.state, after=left, added=added, removed=removed))
+    await recorder.end(change_id, ChangeResult(state=changed.state, after=left, added=added, removed=removed))
     opened = context.opened.at(proposal.path)
     stays_open = proposal.after is None and opened is not None and opened.modified
     return Outcome(change=change, after=after, state=changed.state, stays_open=stays_open)

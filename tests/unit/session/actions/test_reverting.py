@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codecompanion.errors import InputError
-from codecompanion.session.files.revert_plan import Clash, taken_back
+from codecompanion.session.files.revert_plan import Clash, revert_change
 from codecompanion.wire.events import ApprovalRequested, ToolFinished
 from codecompanion.wire.requests import Approve, ListChanges, RevertChanges
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
@@ -25,10 +25,10 @@ EDITS = st.lists(
 
 
 def test_an_unchanged_file_is_reverted_exactly() -> None:
-    assert taken_back(AFTER, BEFORE, AFTER) == BEFORE
-    assert taken_back(BEFORE, BEFORE, AFTER) == BEFORE
-    assert taken_back("new\n", None, "new\n") is None
-    assert taken_back(None, BEFORE, None) == BEFORE
+    assert revert_change(AFTER, BEFORE, AFTER) == BEFORE
+    assert revert_change(BEFORE, BEFORE, AFTER) == BEFORE
+    assert revert_change("new\n", None, "new\n") is None
+    assert revert_change(None, BEFORE, None) == BEFORE
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_an_unchanged_file_is_reverted_exactly() -> None:
 )
 def test_a_revert_that_would_lose_later_changes_is_refused(now, before, after, reason) -> None:
     with pytest.raises(Clash, match=reason):
-        taken_back(now, before, after)
+        revert_change(now, before, after)
 
 
 @given(EDITS)
@@ -69,7 +69,7 @@ def test_later_edits_are_never_lost(edits: list[tuple[str, int]]) -> None:
 def _outcome(now: str) -> tuple[str, str]:
     """Return the text with conflict markers, or the text without the change."""
     try:
-        return "", taken_back(now, BEFORE, AFTER) or ""
+        return "", revert_change(now, BEFORE, AFTER) or ""
     except Clash as clash:
         return clash.marked or now, ""
 
