@@ -162,14 +162,14 @@ def project(events: Sequence[LogEvent]) -> View:
         if isinstance(event.payload, ChangeUndone):
             undone[event.payload.change_id] = not event.payload.redone
     changes = (event.payload for event in events if isinstance(event.payload, ViewChanged)) if undone else ()
-    taken_back = {answer_turn(change) for change in changes if undone.get(change.change_id)} - {""}
+    undone_answers = {answer_turn(change) for change in changes if undone.get(change.change_id)} - {""}
     messages: list[Message] = []
     places: dict[str, int] = {}
     cycle = last_seq = 0
     for event in events:
         payload, last_seq = event.payload, event.seq
         if isinstance(payload, MessageAdded):
-            if payload.message.turn_id in taken_back and is_of_answer(payload.message):
+            if payload.message.turn_id in undone_answers and is_of_answer(payload.message):
                 continue
             messages.append(payload.message)
             cycle = cycle_after(cycle, payload.message)

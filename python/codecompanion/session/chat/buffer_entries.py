@@ -29,7 +29,7 @@ from codecompanion.model.messages import (
 )
 from codecompanion.placeholders import kept_percent
 from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
-from codecompanion.session.history.messages_out_of_view import gone_from, pages, summary_ids
+from codecompanion.session.history.messages_out_of_view import pages, removed_kinds, summary_ids
 from codecompanion.session.history.recorded_title import recorded_title
 from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.message_context.resolve_mentions import body_of_mentioned
@@ -66,7 +66,7 @@ def entries(events: Sequence[history.LogEvent], before: Before = Before()) -> li
     If `events` lacks the beginning of the log, `before` is the state at that point (`newest_entries`).
     """
     undone = undone_ids(events)
-    drawing = _Drawing(events, frozenset(undone), gone_from(events, undone), before)
+    drawing = _Drawing(events, frozenset(undone), removed_kinds(events, undone), before)
     page, unseen = pages(events, undone)
     for place, event in enumerate(events):
         drawing.take(event.payload, is_old=place <= page, is_page=place == page, unseen=unseen)

@@ -25,14 +25,14 @@ from codecompanion.model.history import (
 from codecompanion.model.live_files import NO_FILES, files_after, files_in
 from codecompanion.model.messages import MEMORY_TAG, Message, is_typed_by_user
 from codecompanion.model.view import View, apply, project
-from codecompanion.session.history.messages_out_of_view import gone_from, take_out
+from codecompanion.session.history.messages_out_of_view import removed_kinds, take_out
 from codecompanion.session.history.undo import (
     Chain,
-    Rest,
+    Pauses,
     chain_after,
     chain_of,
-    rest_of,
-    takes_away,
+    removes_messages,
+    pauses_of,
     tools_chosen,
     undone_ids,
 )
@@ -71,7 +71,7 @@ class ChatLog:
         """The number of compactions among these changes."""
         self.has_removed = False
         """Whether a message was ever removed from the view."""
-        self.rest = Rest()
+        self.pauses = Pauses()
         """The stages that are paused because the user undid their changes."""
         self.title = ""
         """The title of the chat, or "" before its first message."""
@@ -175,7 +175,7 @@ class ChatLog:
             for event in events:
                 self.view = apply(self.view, event)
                 self.chain = chain_after(self.chain, event.payload)
-                self.rest = self.rest.after(event.payload, self.view.cycle)
+                self.pauses = self.pauses.after(event.payload, self.view.cycle)
                 self.chosen = chosen_after(self.chosen, event.payload)
                 self.files = files_after(self.files, event.payload)
                 if isinstance(event.payload, TitleSet):
@@ -192,7 +192,7 @@ class ChatLog:
                     take_out(self.gone, event.payload)
                     self.untold = self.untold or not _is_told(event.payload)
                     self.compactions += event.payload.kind == "compacted"
-                    self.has_removed = self.has_removed or takes_away(event.payload)
+                    self.has_removed = self.has_removed or removes_messages(event.payload)
             return events[len(late) :]
 
     async def events(self) -> Sequence[LogEvent]:
@@ -225,12 +225,12 @@ class ChatLog:
         self._read_undos(events)
 
     def _read_keys(self, events: Sequence[LogEvent]) -> None:
-        self.has_removed = any(isinstance(e.payload, ViewChanged) and takes_away(e.payload) for e in events)
+        self.has_removed = any(isinstance(e.payload, ViewChanged) and removes_messages(e.payload) for e in events)
         self.keys = {e.payload.message.id: recall_key(e.seq) for e in events if isinstance(e.payload, MessageAdded)}
 
     def _read_undos(self, events: Sequence[LogEvent]) -> None:
-        self.rest, self.undone, self.chain = rest_of(events), undone_ids(events), chain_of(events)
-        self.gone = gone_from(events, self.undone)
+        self.pauses, self.undone, self.chain = pauses_of(events), undone_ids(events), chain_of(events)
+        self.gone = removed_kinds(events, self.undone)
         self.tools = tools_chosen(events, self.undone)
         self.files = files_in(events, self.undone)
 

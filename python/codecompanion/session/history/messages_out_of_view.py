@@ -22,22 +22,22 @@ def take_out(gone: dict[str, str], change: ViewChanged) -> None:
         gone.pop(insertion.message.id, None)
 
 
-def gone_from(events: Sequence[LogEvent], undone: Sequence[str]) -> dict[str, str]:
+def removed_kinds(events: Sequence[LogEvent], undone: Sequence[str]) -> dict[str, str]:
     """Return the messages of a log that are not in its view, each with the kind of change that removed it."""
     gone: dict[str, str] = {}
-    skipped, taken_back = frozenset(undone), turns_taken_back(events, undone)
+    skipped, undone_answers = frozenset(undone), undone_turns(events, undone)
     for event in events:
         match event.payload:
             case ViewChanged() as change if change.change_id not in skipped:
                 take_out(gone, change)
-            case MessageAdded(message=message) if message.turn_id in taken_back and is_of_answer(message):
+            case MessageAdded(message=message) if message.turn_id in undone_answers and is_of_answer(message):
                 gone[message.id] = "regenerated"
             case _:
                 pass
     return gone
 
 
-def turns_taken_back(events: Sequence[LogEvent], undone: Sequence[str]) -> frozenset[str]:
+def undone_turns(events: Sequence[LogEvent], undone: Sequence[str]) -> frozenset[str]:
     """Return the ids of the turns that regenerated an answer and were then undone."""
     if not undone:
         return frozenset()

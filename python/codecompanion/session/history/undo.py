@@ -31,8 +31,8 @@ from codecompanion.wire.events import Replaced, ViewMarks
 
 UNDOABLE = frozenset({"edited", "compacted", "detached", "cleared", "pinned", "unpinned", "restored", "tools_chosen"})
 """Kinds of changes that the user can undo; the others repair the history or belong to later messages."""
-_TAKES_AWAY = frozenset({"edited", "compacted", "detached", "cleared", "regenerated"})
-_RESTS = 2
+_REMOVING = frozenset({"edited", "compacted", "detached", "cleared", "regenerated"})
+_PAUSED_CYCLES = 2
 """Number of cycles that a pause lasts, including the current one; between turns, the next request starts the next
 cycle.
 """
@@ -245,12 +245,12 @@ def marks(
     )
 
 
-def takes_away(change: ViewChanged) -> bool:
+def removes_messages(change: ViewChanged) -> bool:
     """Return whether the change removed messages that the user may want to restore."""
-    return change.kind in _TAKES_AWAY and bool(change.removed or change.replaced)
+    return change.kind in _REMOVING and bool(change.removed or change.replaced)
 
 
-class Rest(msgspec.Struct, frozen=True):
+class Pauses(msgspec.Struct, frozen=True):
     """The stages paused because the user undid their changes, which the next request would otherwise repeat.
 
     `paused`: the events of stages that wait for the user; an undone edit also pauses compactions, because they remove
@@ -264,12 +264,12 @@ class Rest(msgspec.Struct, frozen=True):
         """Return the events of the stages paused in this cycle after a restored message."""
         return _AUTOMATIC if cycle < self.until else frozenset()
 
-    def after(self, payload: EventPayload, cycle: int) -> Rest:
-        """Return the pauses after one more event of a log whose view is in this cycle; `rest_of` handles undos."""
-        if says_go_on(payload):
-            return Rest()
+    def after(self, payload: EventPayload, cycle: int) -> Pauses:
+        """Return the pauses after one more event of a log whose view is in this cycle; `pauses_of` handles undos."""
+        if ends_pauses(payload):
+            return Pauses()
         if isinstance(payload, ViewChanged) and payload.kind == "restored":
-            return msgspec.structs.replace(self, until=max(self.until, cycle + _RESTS))
+            return msgspec.structs.replace(self, until=max(self.until, cycle + _PAUSED_CYCLES))
         return self
 
 
@@ -277,7 +277,7 @@ _AUTOMATIC = frozenset({"context_edited", "context_compacted"})
 PAUSED_BY = {"edited": _AUTOMATIC, "compacted": frozenset({"context_compacted"})}
 
 
-def says_go_on(payload: EventPayload) -> bool:
+def ends_pauses(payload: EventPayload) -> bool:
     """Return whether the event ends the pauses: a compaction, `/clear`, a chosen policy or an explicit resume."""
     match payload:
         case PauseEnded() | PolicySet():
@@ -288,7 +288,7 @@ def says_go_on(payload: EventPayload) -> bool:
             return False
 
 
-def rest_of(events: Sequence[LogEvent]) -> Rest:
+def pauses_of(events: Sequence[LogEvent]) -> Pauses:
     """Return the pauses in effect at the end of a log."""
     kinds: dict[str, str] = {}
     pauses: dict[str, int] = {}
@@ -298,13 +298,13 @@ def rest_of(events: Sequence[LogEvent]) -> Rest:
         if isinstance(event.payload, MessageAdded):
             cycle = cycle_after(cycle, event.payload.message)
             continue
-        if says_go_on(event.payload):
+        if ends_pauses(event.payload):
             pauses, paused = {}, {}
         match event.payload:
             case ViewChanged(change_id=change_id, kind=kind):
                 kinds[change_id] = kind
                 if kind == "restored":
-                    pauses[change_id] = cycle + _RESTS
+                    pauses[change_id] = cycle + _PAUSED_CYCLES
             case TurnStarted(cycle=began):
                 cycle = max(cycle, began)
             case ChangeUndone(change_id=change_id, redone=redone, by_user=by_user) if by_user:
@@ -312,12 +312,12 @@ def rest_of(events: Sequence[LogEvent]) -> Rest:
                 pauses.pop(change_id, None)
                 paused.pop(change_id, None)
                 if redone and undone == "restored":
-                    pauses[change_id] = cycle + _RESTS
+                    pauses[change_id] = cycle + _PAUSED_CYCLES
                 elif not redone and undone in PAUSED_BY:
                     paused[change_id] = PAUSED_BY[undone]
             case _:
                 pass
-    return Rest(max(pauses.values(), default=0), frozenset().union(*paused.values()))
+    return Pauses(max(pauses.values(), default=0), frozenset().union(*paused.values()))
 
 
 def outcome(change: ViewChanged, *, undone: bool = False) -> str:

@@ -2,7 +2,7 @@
 
 A paused chat is never made smaller without the user's knowledge. If the next request no longer fits the context window
 according to the best count, the user is asked instead. The log records which events are paused:
-`session.history.undo.rest_of`.
+`session.history.undo.pauses_of`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class Pause:
 
     @property
     def is_on(self) -> bool:
-        """Return whether the pause is on: at least one stage that would run automatically is paused."""
-        policy, paused = self._chat.policy, self._chat.log.rest.paused
+        """Return whether a stage that would run automatically is paused."""
+        policy, paused = self._chat.policy, self._chat.log.pauses.paused
         return policy.enabled and any(stage.event in paused and stage.trigger.is_on for stage in policy.stages)
 
     @property
     def paused(self) -> frozenset[str]:
         """Return the events of the paused stages; some are paused only while the request fits."""
         log = self._chat.log
-        timed = log.rest.kinds(log.view.cycle)
+        timed = log.pauses.kinds(log.view.cycle)
         if timed and self._env().fits(log.view.messages, self._chat.measured()):
-            return log.rest.paused | timed
-        return log.rest.paused
+            return log.pauses.paused | timed
+        return log.pauses.paused
 
     async def end(self) -> None:
         """End the pause after a compaction that the user requested, even if it had nothing to do."""
@@ -47,5 +47,5 @@ class Pause:
     @property
     def what(self) -> str:
         """Return the paused stages as the start of a sentence."""
-        edits = "context_edited" in self._chat.log.rest.paused
+        edits = "context_edited" in self._chat.log.pauses.paused
         return "Editing and compaction are" if edits else "Compaction is"

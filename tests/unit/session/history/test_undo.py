@@ -22,7 +22,7 @@ from codecompanion.model.history import (
 from codecompanion.model.messages import Message
 from codecompanion.session.actions.choose_policy import choose_policy
 from codecompanion.session.history import undo as undo_module
-from codecompanion.session.history.undo import Rest, answer_turn, chain_of, rest_of
+from codecompanion.session.history.undo import Pauses, answer_turn, chain_of, pauses_of
 from codecompanion.session.state import State
 from codecompanion.wire.events import (
     Compacted,
@@ -260,29 +260,29 @@ EDIT, COMPACTION, CLEARED, RESTORED = (
 BOTH = frozenset({"context_edited", "context_compacted"})
 
 
-def rest_behind(*payloads) -> Rest:
-    return rest_of([LogEvent(seq, 0.0, payload) for seq, payload in enumerate(payloads, 1)])
+def pauses_after(*payloads) -> Pauses:
+    return pauses_of([LogEvent(seq, 0.0, payload) for seq, payload in enumerate(payloads, 1)])
 
 
 def test_an_undone_change_stays_paused_until_the_user_resumes_it():
     """R-545: the pause is derived from the log alone; an undone edit also pauses compactions."""
     edit, compaction = (ChangeUndone(change_id=c.change_id, by_user=True) for c in (EDIT, COMPACTION))
     later = [MessageAdded(message=Message(id=f"m{n}", role="user", content="x", cycle=n)) for n in range(5, 40)]
-    assert rest_behind(SAID, EDIT, edit, *later).paused == BOTH
-    assert rest_behind(SAID, COMPACTION, compaction, *later).paused == {"context_compacted"}
+    assert pauses_after(SAID, EDIT, edit, *later).paused == BOTH
+    assert pauses_after(SAID, COMPACTION, compaction, *later).paused == {"context_compacted"}
     redone = ChangeUndone(change_id="edited", by_user=True, redone=True)
     for goes_on in (redone, CLEARED, PolicySet(policy="cowork"), PauseEnded()):
-        assert rest_behind(SAID, EDIT, edit, goes_on) == Rest(), goes_on
-    assert rest_behind(SAID, EDIT, edit, BY_HAND).paused == BOTH, "one that begins has not succeeded"
-    assert rest_behind(SAID, COMPACTION, ChangeUndone(change_id="compacted")) == Rest()
+        assert pauses_after(SAID, EDIT, edit, goes_on) == Pauses(), goes_on
+    assert pauses_after(SAID, EDIT, edit, BY_HAND).paused == BOTH, "one that begins has not succeeded"
+    assert pauses_after(SAID, COMPACTION, ChangeUndone(change_id="compacted")) == Pauses()
 
 
 def test_results_older_than_a_restored_one_are_not_cleared_in_the_next_cycle():
     """R-545: that is a partial undo of an edit; the chat is not paused."""
-    rest = rest_behind(SAID, RESTORED)
-    assert rest.paused == frozenset()
-    assert rest.kinds(4) == rest.kinds(5) == BOTH
-    assert rest.kinds(6) == frozenset()
+    pauses = pauses_after(SAID, RESTORED)
+    assert pauses.paused == frozenset()
+    assert pauses.kinds(4) == pauses.kinds(5) == BOTH
+    assert pauses.kinds(6) == frozenset()
 
 
 async def test_an_undone_edit_is_not_repeated_automatically(tmp_path):
