@@ -23,7 +23,7 @@ from codecompanion.session.actions.forking import fork
 from codecompanion.session.actions.trust_page import follow_in
 from codecompanion.session.attachments.attached import text_attachment
 from codecompanion.session.session import Session
-from codecompanion.session.tool_calls.calling_chat import ForTools
+from codecompanion.session.tool_calls.calling_chat import ToolChatAccess
 from codecompanion.session.trust.trust import Trust
 from codecompanion.settings_sections import SandboxSettings, ToolSettings
 from codecompanion.tools.builtin import BUILTIN_TOOLS
@@ -595,7 +595,7 @@ async def test_a_granted_network_is_asked_about_again_before_a_command_is_repeat
     bench = Bench(tmp_path, ScriptedAdapter("s", []), tools={"yolo": False})
     session = await bench.open()
     session.desk.approvals = msgspec.structs.replace(session.desk.approvals, hosts=frozenset({ANY_HOST}))
-    asking = ForTools(bench.services, "chat-1", lambda: session.state, session.attach, session.desk)
+    asking = ToolChatAccess(bench.services, "chat-1", lambda: session.state, session.attach, session.desk)
     question = ApprovalQuestion(key="k", title="curl", body="curl", command="curl", place="network")
     assert await asking.ask_to_repeat(question) == "always"
     assert bench.of(ApprovalRequested) == []

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 
 from codecompanion.tools.commands.command_environment import HiddenVariables, hidden_names
-from codecompanion.workspace.secret_text import holds_secret
+from codecompanion.workspace.secret_text import contains_secret
 
 
 class UserEnvironment(Mapping[str, str]):
@@ -60,7 +60,7 @@ class UserEnvironment(Mapping[str, str]):
 def withdraw_secrets(own: MutableMapping[str, str]) -> UserEnvironment:
     """Remove values that look like secrets from this process's environment, and return the original environment."""
     known = UserEnvironment(own)
-    secrets = {name: own[name] for name in hidden_names(own, HiddenVariables(is_secret=holds_secret))}
+    secrets = {name: own[name] for name in hidden_names(own, HiddenVariables(is_secret=contains_secret))}
     known.take(secrets)
     for name in secrets:
         del own[name]

@@ -47,7 +47,7 @@ from codecompanion.workspace.files import walk
 from codecompanion.workspace.git_config import read_certainly
 from codecompanion.workspace.paths import Workspace
 from codecompanion.workspace.secret_files import is_secret
-from codecompanion.workspace.secret_text import holds_secret, why_secret, without_secrets
+from codecompanion.workspace.secret_text import contains_secret, why_secret, without_secrets
 
 if TYPE_CHECKING:
     from codecompanion.session.code.project_indexes import ProjectIndexes
@@ -388,5 +388,5 @@ class Services(msgspec.Struct):
             values=self.adapters.sent_values(),
             keep=command.keep_variables if command else (),
             hide=command.hide_variables if command else (),
-            is_secret=holds_secret,
+            is_secret=contains_secret,
         )

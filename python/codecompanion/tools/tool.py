@@ -44,28 +44,28 @@ def walk_everything(folder: Path, *, include_ignored: bool = False) -> Iterator[
             yield Path(entry.path)
 
 
-def holds_no_secret(text: str, path: str) -> str:
+def find_no_secret(text: str, path: str) -> str:
     """Return "": no text contains a secret. A default for the command line and tests."""
     del text, path
     return ""
 
 
-def all_is_shown(text: str, path: str) -> tuple[str, str]:
+def withhold_nothing(text: str, path: str) -> tuple[str, str]:
     """Return the text unchanged, with no reason to withhold it."""
     del path
     return text, ""
 
 
-def not_audited(summary: str, place: str, grant: str) -> None:
+def skip_audit(summary: str, place: str, grant: str) -> None:
     """Ignore a second run instead of recording it in the audit log."""
 
 
-def no_git_config(file: Path) -> list[tuple[str, str]]:
+def refuse_git_config(file: Path) -> list[tuple[str, str]]:
     """Raise `OSError` instead of reading a git configuration; `workspace` provides the actual reader."""
     raise OSError(f"{file} is not read")
 
 
-def nothing_is_secret(name: str) -> bool:
+def is_never_secret(name: str) -> bool:
     """Return False for every file name; `workspace` provides the actual check for key files."""
     del name
     return False
@@ -140,17 +140,17 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     diff: str
 
 
-class TakesBack(msgspec.Struct, frozen=True, kw_only=True):
+class RevertedChanges(msgspec.Struct, frozen=True, kw_only=True):
     """The ids of the changes that another change reverts, and the places of tools' changes that it removes."""
 
     changes: tuple[str, ...] = ()
     gone: tuple[PlacesGone, ...] = ()
 
 
-NOTHING = TakesBack()
+NOTHING = RevertedChanges()
 
 
-class ToChange(msgspec.Struct, frozen=True, kw_only=True):
+class PendingChange(msgspec.Struct, frozen=True, kw_only=True):
     """A file about to be changed, with its contents before and after (None if the file does not exist).
 
     `mode` is the file's permissions, `link` the target of a symbolic link that is deleted.
@@ -162,11 +162,11 @@ class ToChange(msgspec.Struct, frozen=True, kw_only=True):
     after: bytes | None
     mode: int = 0
     link: str = ""
-    reverts: TakesBack = NOTHING
+    reverts: RevertedChanges = NOTHING
 
 
-class HowEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a file change; `after` is set if the new content differs from the intended content."""
+class ChangeResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a change ended; `after` is set if the content differs from the intended one."""
 
     state: FileChangeState
     after: bytes | None = None
@@ -178,22 +178,22 @@ class HowEnded(msgspec.Struct, frozen=True, kw_only=True):
 class Recorder(Protocol):
     """The log of file changes: each record is durable before the method returns."""
 
-    async def begin(self, change: ToChange) -> str:
+    async def begin(self, change: PendingChange) -> str:
         """Log that a file is about to be changed; return the change's id."""
 
-    async def end(self, change_id: str, how: HowEnded) -> None:
-        """Log the outcome of the change."""
+    async def end(self, change_id: str, how: ChangeResult) -> None:
+        """Log how the change ended."""
 
 
 class NotRecorded:
     """A `Recorder` that logs nothing, for the command line and tests."""
 
-    async def begin(self, change: ToChange) -> str:
+    async def begin(self, change: PendingChange) -> str:
         """Log nothing."""
         del change
         return ""
 
-    async def end(self, change_id: str, how: HowEnded) -> None:
+    async def end(self, change_id: str, how: ChangeResult) -> None:
         """Log nothing."""
 
 
@@ -273,10 +273,10 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     read_stored: Callable[[str], str]
     timeout_s: float = 60.0
     walk: Walk = walk_everything
-    is_secret: Callable[[str], bool] = nothing_is_secret
-    why_secret: Callable[[str, str], str] = holds_no_secret
-    without_secrets: Callable[[str, str], tuple[str, str]] = all_is_shown
-    read_git_config: Callable[[Path], list[tuple[str, str]]] = no_git_config
+    is_secret: Callable[[str], bool] = is_never_secret
+    why_secret: Callable[[str, str], str] = find_no_secret
+    without_secrets: Callable[[str, str], tuple[str, str]] = withhold_nothing
+    read_git_config: Callable[[Path], list[tuple[str, str]]] = refuse_git_config
     environment: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
     hidden: HiddenVariables = HiddenVariables()
     recall: Recall = NothingRemoved()
@@ -291,7 +291,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     chat_id: str = ""
     chat: CallingChat = NoChat()
     sandbox: Sandbox | None = None
-    on_second_run: Callable[[str, str, str], None] = not_audited
+    on_second_run: Callable[[str, str, str], None] = skip_audit
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):

@@ -135,7 +135,7 @@ def find_secrets(text: str, path: str = "") -> tuple[FoundSecret, ...]:
     return known
 
 
-def holds_secret(text: str) -> bool:
+def contains_secret(text: str) -> bool:
     """Return whether a string without a file name, such as the value of a variable, contains a secret."""
     return bool(find_secrets(text))
 

@@ -393,7 +393,7 @@ class Chat:
     def _tool_context(self, name: str) -> ToolContext:
         timeout_s = self.control.tools.offered().timeout_s(name, DEFAULT_TOOL_TIMEOUT_S)
         context = self.services.tool_context(self.snapshot, timeout_s, self.root())
-        from codecompanion.session.tool_calls.calling_chat import ForTools  # not needed at startup
+        from codecompanion.session.tool_calls.calling_chat import ToolChatAccess  # not needed at startup
 
-        calling = ForTools(self.services, self.chat_id, lambda: self.state, self.attach, self.desk)
+        calling = ToolChatAccess(self.services, self.chat_id, lambda: self.state, self.attach, self.desk)
         return msgspec.structs.replace(context, recall=self.removed, chat_id=self.chat_id, chat=calling)

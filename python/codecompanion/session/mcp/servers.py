@@ -31,7 +31,7 @@ from codecompanion.tools.commands.command_environment import HiddenVariables, cl
 from codecompanion.tools.tool import Tool
 from codecompanion.tools.tool_provider import ProvidedGroup
 from codecompanion.wire.events import McpChanged, PackagesMissing, Severity
-from codecompanion.workspace.secret_text import holds_secret
+from codecompanion.workspace.secret_text import contains_secret
 
 _OWN_SOURCE = Path(codecompanion.__file__).resolve().parent.parent
 MAX_LISTED = 500
@@ -335,7 +335,7 @@ async def _can_send(chat: Chat) -> bool:
 
 def _secrets(entry: Entry, spec: ServerSpec) -> Iterator[str]:
     """Yield the secrets in a server's entry: secret or looked-up environment values, headers, and keys in the URL."""
-    hidden = HiddenVariables(is_secret=holds_secret)
+    hidden = HiddenVariables(is_secret=contains_secret)
     for name, value in spec.env.items():
         if hidden.hides(name, value) or entry.settings.env[name].startswith(("cmd:", "file:")):
             yield value

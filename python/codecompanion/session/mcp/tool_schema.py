@@ -27,7 +27,7 @@ def usable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UnusableSchema: the schema is recursive without end, refers to another document, or is too deep or too large.
     """
-    made = _Making(schema).node(schema, 0, ())
+    made = _SchemaConversion(schema).node(schema, 0, ())
     made.setdefault("type", "object")
     if made["type"] != "object":
         raise UnusableSchema("its arguments are not an object")
@@ -58,7 +58,7 @@ def _take_in(made: dict[str, Any], choices: Any, keyword: str) -> None:
             made["required"] = wanted
 
 
-class _Making:
+class _SchemaConversion:
     """One pass over a schema, replacing references with their targets."""
 
     def __init__(self, whole: Mapping[str, Any]) -> None:

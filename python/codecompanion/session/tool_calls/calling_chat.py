@@ -18,7 +18,7 @@ from codecompanion.wire.events import ApprovalRequested
 from codecompanion.wire.events import State as StateEvent
 
 
-class ForTools:
+class ToolChatAccess:
     """A tool's access to its chat. `state` returns the chat's state; `attach` adds a message to its next request."""
 
     def __init__(

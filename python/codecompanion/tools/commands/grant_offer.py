@@ -24,15 +24,15 @@ _WRAPPERS = frozenset(("time", "nice"))
 _REPOSITORIES = frozenset((".git", ".hg", ".svn", ".jj", ".bzr", "git~1"))
 
 
-def holds_none(path: Path) -> bool:
-    """Return False: the file contains no secrets. The default of `Workspace.holds_secret`."""
+def never_contains_secret(path: Path) -> bool:
+    """Return False: the file contains no secrets. The default of `Workspace.contains_secret`."""
     return False
 
 
 class Workspace(msgspec.Struct, frozen=True):
     """The workspace: its real root, and functions that detect secrets and read its files and git configuration.
 
-    `holds_secret` returns whether the text of a file contains one.
+    `contains_secret` returns whether the text of a file contains one.
     """
 
     root: Path
@@ -40,7 +40,7 @@ class Workspace(msgspec.Struct, frozen=True):
     walk: Callable[[Path], Iterator[Path]]
     environment: Mapping[str, str]
     read_git_config: ReadConfig
-    holds_secret: Callable[[Path], bool] = holds_none
+    contains_secret: Callable[[Path], bool] = never_contains_secret
 
 
 def offer_for(command: str, folder: Path, workspace: Workspace) -> Offer:
@@ -226,7 +226,7 @@ class _Disk:
             name = comparable(str(path), root)
             if self._workspace.is_secret(name) or _REPOSITORIES & set(name.split("/")):
                 return False
-        return not (real.is_file() and self._workspace.holds_secret(real))
+        return not (real.is_file() and self._workspace.contains_secret(real))
 
     def _all_below(self, folder: Path) -> Iterator[Path]:
         """Yield files and folders below the folder; skip the workspace's `.git` if it cannot contain a password."""

@@ -15,7 +15,7 @@ from codecompanion.tools.commands.command_environment import (
     hidden_names,
     problem_with_pattern,
 )
-from codecompanion.workspace.secret_text import holds_secret
+from codecompanion.workspace.secret_text import contains_secret
 from tests.secret_shapes import Fake
 
 SECRETS = {
@@ -115,7 +115,7 @@ BY_CONTENT = {
 
 @pytest.mark.parametrize("name", BY_CONTENT)
 def test_a_value_is_recognised_by_its_content_like_a_file(name: str) -> None:
-    told = HiddenVariables(is_secret=holds_secret)
+    told = HiddenVariables(is_secret=contains_secret)
     assert hidden_names({**NEEDED, name: BY_CONTENT[name]}, told) == [name]
 
 
