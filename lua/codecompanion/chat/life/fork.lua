@@ -72,7 +72,7 @@ end
 ---@param typed string
 ---@param sent string
 ---@return string
-local function pauses_of(typed, sent)
+local function typed_after(typed, sent)
   return vim.startswith(typed, sent) and (typed:sub(#sent + 1):gsub("^%s+", "")) or typed
 end
 
@@ -98,7 +98,7 @@ function M.send(chat, edit, text, submit)
     branch.when_drawn = function()
       submit(branch) -- its initial draft
       if typed ~= text then
-        draft.prepend(branch, pauses_of(typed, text))
+        draft.prepend(branch, typed_after(typed, text))
       end
     end
     chat.state = "idle" -- the host has created the branch, so closing stops nothing
