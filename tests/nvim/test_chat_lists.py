@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chat_driver import ChatDriver, make_chat
+from codecompanion.wire import events
 from harness import Nvim
 
 MODELS: list[dict[str, Any]] = [{"adapter": "openai", "models": [{"name": "gpt-4o", "window": 128_000}]}]
@@ -49,6 +50,21 @@ def test_a_late_list_shows_loading_and_does_not_open_over_other_work(chat: ChatD
     for _ in chat.sent("list_sessions"):
         answer_late(chat, "list_sessions", [])
     chat.nvim.wait_screen("The stored chats are loaded; open the list again")
+
+
+def test_the_list_of_models_marks_the_one_in_use(chat: ChatDriver) -> None:
+    """With a word, and by the cursor; also the first of an entry that names no model."""
+    names = ["a-model", "b-model", "c-model"]
+    others = [{"adapter": "openai", "models": names}, {"adapter": "other", "models": ["b-model"]}]
+    chat.answer("list_models", others)
+    for model, marked in (("b-model", "b-model"), ("", "a-model")):
+        chat.push(events.ModelChanged(adapter="openai", model=model, window=128_000))
+        chat.nvim.feed("ga")
+        chat.nvim.wait_screen("Choose a model")
+        shown = chat.nvim.lines()
+        assert [row for row in shown if "current" in row] == [f"openai · {marked} · current"]
+        assert chat.nvim.request("nvim_get_current_line") == f"openai · {marked} · current"
+        chat.nvim.feed("q")
 
 
 def test_the_code_of_a_question_does_not_open_over_typed_text(chat: ChatDriver) -> None:
@@ -141,6 +157,7 @@ def test_long_list_entries_wrap_and_take_only_the_rows_they_need(
     rows_inside = [row for row in screen.split("\n") if row.startswith("│")]
     assert len(rows_inside) == 12
     assert all(row.strip("│ ") for row in rows_inside)
-    chat.nvim.feed("jj<CR>")
+    assert chat.nvim.request("nvim_get_current_line").startswith("policy2 · current · edits")
+    chat.nvim.feed("j<CR>")
     chat.nvim.wait_for(lambda: chat.sent("set_policy"), "set_policy")
-    assert chat.sent("set_policy")[0]["policy"] == "policy2"
+    assert chat.sent("set_policy")[0]["policy"] == "policy3"

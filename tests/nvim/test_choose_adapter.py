@@ -99,6 +99,9 @@ def test_a_newcomer_finds_ollama_and_gets_an_answer(start: Start, ollama: ChatSe
     assert line == 'interactions = { chat = { adapter = { name = "ollama", model = "qwen3:14b" } } },'
     nvim.feed("<CR>")
     nvim.wait_lua("return vim.b.codecompanion_chat and vim.b.codecompanion_chat.meter ~= nil")
+    nvim.wait_lua("return vim.b.codecompanion_chat.adapter == 'ollama'")
+    assert line_of(open_list(nvim), "ollama") == "ollama running: qwen3:14b, llama3.3 · current"
+    nvim.feed("q")
     chat = RealChat(nvim, tmp_path)
     chat.say("hello")
     assert "You said: hello" in chat.text()

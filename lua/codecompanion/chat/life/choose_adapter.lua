@@ -81,15 +81,17 @@ end
 ---about a server is shown if it fits; `:checkhealth` also shows it.
 ---@param found CodeCompanion.AdapterReadiness[]
 ---@param room integer
+---@param current? string Adapter of the chat
 ---@return table<CodeCompanion.AdapterReadiness, string>
-local function rows_of(found, room)
+local function rows_of(found, room, current)
   local names, rows, with_pages, fits = 0, {}, {}, true
   for _, item in ipairs(found) do
     names = math.max(names, #item.name)
   end
   for _, item in ipairs(found) do
     local gap = room < NARROW and "" or (" "):rep(names - #item.name)
-    rows[item] = ("  %s%s  %s"):format(item.name, gap, item.text)
+    local mark = item.name == current and " · current" or ""
+    rows[item] = ("  %s%s  %s%s"):format(item.name, gap, item.text, mark)
     local advised = item.advice and ("%s · %s"):format(rows[item], item.advice)
     rows[item] = advised and api.nvim_strwidth(advised) <= room and advised or rows[item]
     local page = item.state == "key" and item.page and (" · " .. item.page) or ""
@@ -100,10 +102,11 @@ local function rows_of(found, room)
 end
 
 ---@param found CodeCompanion.AdapterReadiness[]
+---@param current? string Adapter of the chat
 ---@return string[] lines
 ---@return table<integer, CodeCompanion.AdapterReadiness> items By line
-local function layout(found)
-  local rows, groups, lines, items = rows_of(found, vim.o.columns - 4), grouped(found), {}, {}
+local function layout(found, current)
+  local rows, groups, lines, items = rows_of(found, vim.o.columns - 4, current), grouped(found), {}, {}
   for _, heading in ipairs(HEADINGS) do
     for index, item in ipairs(groups[heading] or {}) do
       if index == 1 then
@@ -229,7 +232,8 @@ end
 ---@param chat? CodeCompanion.Chat
 local function show(found, chat)
   highlights.define() -- this may be the first window of the plugin
-  local lines, items = layout(found)
+  local current = chat and chat.adapter
+  local lines, items = layout(found, current)
   local options ---@type CodeCompanion.ListOptions
   options = {
     title = "Choose a model",
@@ -238,7 +242,7 @@ local function show(found, chat)
       choose_item(item, chat, close)
     end,
     layout = function()
-      local again = layout(found)
+      local again = layout(found, current)
       return again, choose.width(again, options)
     end,
     on_resize = function(bufnr)
@@ -257,16 +261,14 @@ local function show(found, chat)
     return items[line]
   end, options, function() end)
   colour(bufnr, items)
-  local first, current
+  local first, at
   for number = 1, #lines do
     local item = items[number]
     first = first or item and number
-    if item and chat and item.name == chat.adapter then
-      current = number
-    end
+    at = at or item and item.name == current and number
   end
-  if current or first then
-    api.nvim_win_set_cursor(0, { current or first, 0 })
+  if at or first then
+    api.nvim_win_set_cursor(0, { at or first, 0 })
   end
 end
 

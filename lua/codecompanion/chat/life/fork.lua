@@ -144,8 +144,14 @@ function M.list(chat)
     if #rows < 2 then
       return say.line("No branches yet; /fork creates one.")
     end
-    local opts = { prompt = "Branches of this chat", kind = "codecompanion.branch", format_item = line }
-    choose.select(rows, opts, function(row)
+    choose.select(rows, {
+      prompt = "Branches of this chat",
+      kind = "codecompanion.branch",
+      format_item = line,
+      is_current = function(row)
+        return row.current
+      end,
+    }, function(row)
       if row and not row.current then
         life.replace(chat, row.id)
       end

@@ -111,6 +111,16 @@ local function load(chat, what, verb, payload, show)
   end, show)
 end
 
+---Return the first row of an adapter: its model is used if the chat's entry names none.
+---@param rows table[]
+---@param adapter string
+---@return table?
+local function first_of(rows, adapter)
+  return vim.iter(rows):find(function(item)
+    return item.adapter == adapter
+  end)
+end
+
 ---Choose an adapter and a model for the chat.
 ---@param chat CodeCompanion.Chat
 function M.model(chat)
@@ -119,10 +129,12 @@ function M.model(chat)
     models.list(chat, done, failed(chat, done))
   end
   loading.list({ what = "models", key = chat.id }, ask, function(choices)
+    local rows = models.rows(choices)
     local function is_current(item)
-      return item.adapter == chat.adapter and (item.brief ~= nil or item.model == chat.model)
+      local is_used = chat.model == "" and item == first_of(rows, chat.adapter) or item.model == chat.model
+      return item.adapter == chat.adapter and (item.brief ~= nil or is_used)
     end
-    choose.select(models.rows(choices), {
+    choose.select(rows, {
       prompt = "Choose a model",
       kind = "codecompanion.model",
       group_of = function(item)
@@ -178,7 +190,10 @@ function M.policy(chat)
       prompt = "Policy",
       kind = "codecompanion.policy",
       format_item = function(item)
-        return ("%s%s · %s"):format(item.name, item.current and " (current)" or "", item.description)
+        return ("%s%s · %s"):format(item.name, item.current and " · current" or "", item.description)
+      end,
+      is_current = function(item)
+        return item.current
       end,
     }, function(item)
       if item then
