@@ -1250,7 +1250,7 @@
 ---→ `[{change_id, path, name, turn, turn_id, question, kind, tool, added, removed, state, reverted, time, …}]`.
 ---
 ---The file changes that tools made in this chat (`kind` "tool"), and those by which the user reverted or reapplied
----them ("revert", "reapply"; `tool` ""), newest first. With `hunks` each row has its hunks as `places`
+---them ("revert", "reapply"; `tool` ""), newest first. With `hunks` each row has its `hunks`
 ---(`tools.files.diff.Hunk`), and whether each is `reverted`.
 ---@class CodeCompanion.Request.ListChanges
 ---@field id? integer
@@ -1270,7 +1270,7 @@
 ---
 ---Revert file changes with a three-way merge against later changes; files with conflicts are unchanged. `reverted`:
 ---the number of files changed; `reapplied`: whether they have the tools' changes again. With `markers` the conflict is
----put into the file's buffer, unsaved. `hunk`: revert only this hunk of a single change (0-based, as in the `places`
+---put into the file's buffer, unsaved. `hunk`: revert only this hunk of a single change (0-based, as in the `hunks`
 ---of `list_changes`), or reapply it if it is reverted.
 ---@class CodeCompanion.Request.RevertChanges
 ---@field id? integer

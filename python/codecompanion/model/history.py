@@ -290,7 +290,7 @@ class PlacesGone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Hunks of a tool's change that are missing from its file, as 0-based indexes; `of`: the number of all hunks."""
 
     change_id: str
-    places: tuple[int, ...]
+    hunks: tuple[int, ...]
     of: int
 
 
@@ -312,7 +312,7 @@ class FileChangeStarted(Payload, frozen=True, omit_defaults=True, kw_only=True, 
     mode: int = 0
     link: str = ""
     reverts: tuple[str, ...] = ()
-    gone: tuple[PlacesGone, ...] = ()
+    gone: tuple[HunksGone, ...] = ()
 
 
 class FileChangeEnded(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="file_change_ended"):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
-from codecompanion.model.history import FileChangeState, PlacesGone
+from codecompanion.model.history import FileChangeState, HunksGone
 from codecompanion.model.messages import Source, ToolSpec
 from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.code_lookup import CodeLookup, no_code_lookup
@@ -144,7 +144,7 @@ class RevertedChanges(msgspec.Struct, frozen=True, kw_only=True):
     """The ids of the changes that another change reverts, and the places of tools' changes that it removes."""
 
     changes: tuple[str, ...] = ()
-    gone: tuple[PlacesGone, ...] = ()
+    gone: tuple[HunksGone, ...] = ()
 
 
 NOTHING = RevertedChanges()

@@ -8,12 +8,12 @@ local M = {}
 
 ---Return the quickfix text of a hunk: the size of its change and its first line.
 ---@param row table
----@param place { added: integer, removed: integer, text: string }
+---@param hunk { added: integer, removed: integer, text: string }
 ---@return string
-local function text_of(row, place)
+local function text_of(row, hunk)
   local parts =
-    { require("codecompanion.changes.line_counts").text(place), row.state == "unsaved" and "not saved" or nil }
-  return table.concat(parts, " ") .. " · " .. place.text
+    { require("codecompanion.changes.line_counts").text(hunk), row.state == "unsaved" and "not saved" or nil }
+  return table.concat(parts, " ") .. " · " .. hunk.text
 end
 
 ---@class CodeCompanion.ReviewOf
@@ -40,18 +40,18 @@ end
 ---@param chat CodeCompanion.Chat
 ---@return table item
 local function item_of(chat, row, at)
-  local place = row.places[at]
+  local hunk = row.hunks[at]
   local is_there = not (row.created and row.reverted)
   return {
     filename = is_there and row.path or nil,
-    lnum = is_there and place.line or nil,
+    lnum = is_there and hunk.line or nil,
     valid = is_there and 1 or 0,
-    text = review.mark(chat, row, at - 1) .. (is_there and "" or row.name .. " ") .. text_of(row, place),
+    text = review.mark(chat, row, at - 1) .. (is_there and "" or row.name .. " ") .. text_of(row, hunk),
     user_data = {
       change_id = row.change_id,
       hunk = at - 1,
       path = row.path,
-      reverted = place.reverted,
+      reverted = hunk.reverted,
       is_whole = row.reverted,
     },
   }
@@ -65,7 +65,7 @@ local function items_of(chat, rows, turn_id)
   local items = {}
   for _, row in ipairs(rows) do
     if row.kind == "tool" and not row.deleted and (not turn_id or row.turn_id == turn_id) then
-      for at = #row.places, 1, -1 do
+      for at = #row.hunks, 1, -1 do
         table.insert(items, 1, item_of(chat, row, at))
       end
     end

@@ -36,13 +36,13 @@ end
 ---@param hunk integer
 ---@return string
 function M.mark(chat, row, hunk)
-  if row.places[hunk + 1].reverted then
+  if row.hunks[hunk + 1].reverted then
     return "↶ reverted: "
   end
   return reviewed[key(chat, row.change_id, hunk)] and "✓ " or ""
 end
 
----@class CodeCompanion.ReviewPlace
+---@class CodeCompanion.ReviewHunk
 ---@field item table The quickfix item
 ---@field change_id string
 ---@field hunk integer 0-based
@@ -50,8 +50,8 @@ end
 ---@field reverted boolean
 
 ---@param item table A quickfix item
----@return CodeCompanion.ReviewPlace?
-local function place_of(item)
+---@return CodeCompanion.ReviewHunk?
+local function hunk_of(item)
   local data = item and item.user_data
   if type(data) ~= "table" or not data.change_id then
     return nil
@@ -61,24 +61,24 @@ end
 
 ---Return the hunks that a key applies to: the one on the cursor's line, or the selected ones.
 ---@param rows? { [1]: integer, [2]: integer } 0-based
----@return CodeCompanion.ReviewPlace[] Empty if another list is shown
+---@return CodeCompanion.ReviewHunk[] Empty if another list is shown
 local function chosen(rows)
   local list, found = vim.fn.getqflist({ items = 0, title = 0 }), {}
   local row = api.nvim_win_get_cursor(0)[1] - 1
   for at = (rows or { row })[1], (rows or { row, row })[2] do
-    found[#found + 1] = list.title == M.TITLE and place_of(list.items[at + 1]) or nil
+    found[#found + 1] = list.title == M.TITLE and hunk_of(list.items[at + 1]) or nil
   end
   return found
 end
 
 ---Mark hunks as kept, or as undecided if all of them are kept.
 ---@param chat CodeCompanion.Chat
----@param places CodeCompanion.ReviewPlace[]
-local function toggle(chat, places)
-  local open = vim.iter(places):any(function(one)
+---@param hunks CodeCompanion.ReviewHunk[]
+local function toggle(chat, hunks)
+  local open = vim.iter(hunks):any(function(one)
     return one.reverted or not reviewed[key(chat, one.change_id, one.hunk)]
   end)
-  for _, one in ipairs(places) do
+  for _, one in ipairs(hunks) do
     if not one.reverted then
       reviewed[key(chat, one.change_id, one.hunk)] = open or nil
     end
@@ -87,23 +87,23 @@ end
 
 ---Revert or restore hunks one after another, because each one changes its file.
 ---@param chat CodeCompanion.Chat
----@param places CodeCompanion.ReviewPlace[]
+---@param hunks CodeCompanion.ReviewHunk[]
 ---@param refill fun()
-local function revert(chat, places, refill)
-  local one = table.remove(places, 1)
+local function revert(chat, hunks, refill)
+  local one = table.remove(hunks, 1)
   session.request(chat, "revert_changes", { changes = { one.change_id }, hunk = one.hunk }, function(result)
     local severity = require("codecompanion.severity")
     local said = require("codecompanion.chat.changed_files.revert_changes").said(result, "gX")
     say.line(said, result.reverted == 0 and severity.WARN or severity.INFO)
-    if #places > 0 and result.reverted > 0 then
-      return revert(chat, places, refill)
+    if #hunks > 0 and result.reverted > 0 then
+      return revert(chat, hunks, refill)
     end
     refill()
   end)
 end
 
 ---@param chat CodeCompanion.Chat
----@param one CodeCompanion.ReviewPlace
+---@param one CodeCompanion.ReviewHunk
 local function show_diff(chat, one)
   session.request(chat, "show_change", { change_id = one.change_id, texts = true }, function(shown)
     require("codecompanion.changes.change_view").open_recorded(shown, one.path, one.item.lnum)
@@ -135,23 +135,23 @@ end
 ---@param refill fun() Updates the list
 function M.set_keys(chat, refill)
   local bufnr = api.nvim_get_current_buf()
-  local function on_places(act)
+  local function on_hunks(act)
     return function(rows)
-      local places = chosen(rows)
-      if #places > 0 then -- otherwise the window shows another list
-        act(places)
+      local hunks = chosen(rows)
+      if #hunks > 0 then -- otherwise the window shows another list
+        act(hunks)
       end
     end
   end
-  local diff = on_places(function(places)
-    show_diff(chat, places[1])
+  local diff = on_hunks(function(hunks)
+    show_diff(chat, hunks[1])
   end)
-  local take_back = on_places(function(places)
-    revert(chat, places, refill)
+  local take_back = on_hunks(function(hunks)
+    revert(chat, hunks, refill)
   end)
   keys.set(bufnr, {
-    accept_change = on_places(function(places)
-      toggle(chat, places)
+    accept_change = on_hunks(function(hunks)
+      toggle(chat, hunks)
       refill()
     end),
     reject_change = take_back,
@@ -159,7 +159,7 @@ function M.set_keys(chat, refill)
   }, {
     { mode = "n", lhs = "gX", action = take_back, text = "Revert this hunk, or reapply it" },
     { mode = "n", lhs = "K", action = diff, text = "Show the diff" },
-    { mode = "n", lhs = "g?", action = on_places(show_keys), text = "Show the keys" },
+    { mode = "n", lhs = "g?", action = on_hunks(show_keys), text = "Show the keys" },
   })
   local hint = keys.hint({ { VERBS[1][1], "keep" }, { VERBS[2][1], "revert" }, { "=K", "diff" }, { "=g?", "keys" } })
   say.hint(api.nvim_strwidth(hint) < vim.v.echospace and hint or "g? keys")

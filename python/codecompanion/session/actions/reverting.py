@@ -80,7 +80,7 @@ class Reverter:
                     if request.hunk is None:
                         answer.update(await self._revert(request.changes, markers=request.markers))
                     else:
-                        answer.update(await self._revert_place(request.changes, request.hunk, markers=request.markers))
+                        answer.update(await self._revert_hunk(request.changes, request.hunk, markers=request.markers))
                     return ""
 
                 await self._chat.occupy(work)
@@ -108,9 +108,9 @@ class Reverter:
             "time": change.ts, "created": not change.began.before, "deleted": not change.after,
         }  # fmt: skip
         if hunks:
-            row["places"] = [
-                msgspec.to_builtins(place) | {"reverted": change.reverted or at in change.places_gone}
-                for at, place in enumerate(hunks_of(self._contents.diff(change)))
+            row["hunks"] = [
+                msgspec.to_builtins(hunk) | {"reverted": change.reverted or at in change.hunks_gone}
+                for at, hunk in enumerate(hunks_of(self._contents.diff(change)))
             ]
         return row
 
@@ -170,7 +170,7 @@ class Reverter:
             return _answer([], [conflict], is_back=step.is_back)
         events = await self._chat.log.events()
         now = self._find(events, change.id)
-        is_whole = not now.places_gone if step.is_back else now.reverted
+        is_whole = not now.hunks_gone if step.is_back else now.reverted
         name = change.began.name
         which = "your change" if is_whole and not step.is_back else "a part of your change"
         await self._tell_model(name, which, back=step.is_back)
@@ -195,8 +195,8 @@ class Reverter:
             if conflict is None:
                 taken.append(step)
                 continue
-            places = hunks_of(await asyncio.to_thread(self._contents.diff, step.change))
-            which = f"change at line {places[0].line}: " if places else ""
+            hunks = hunks_of(await asyncio.to_thread(self._contents.diff, step.change))
+            which = f"change at line {hunks[0].line}: " if hunks else ""
             left.append(msgspec.structs.replace(conflict, reason=which + conflict.reason))
         return taken, left
 
@@ -207,7 +207,7 @@ class Reverter:
 
         Return a conflict if it was left unchanged.
 
-        With `place`, revert only this hunk of a single change.
+        With `hunk`, revert only this hunk of a single change.
         """
         oldest = steps[-1].change
         path, name = Path(oldest.began.path), oldest.began.name
@@ -216,9 +216,7 @@ class Reverter:
             opened = await self._chat.services.editor.look([path])
             context = self._context(opened)
             try:
-                plan = await asyncio.to_thread(
-                    plan_revert, steps, context, self._contents, markers=markers, place=place
-                )
+                plan = await asyncio.to_thread(plan_revert, steps, context, self._contents, markers=markers, hunk=hunk)
             except (Clash, ToolError, StoreError) as problem:
                 overlaps = isinstance(problem, Clash) and problem.overlaps
                 can_mark = overlaps and isinstance(problem, Clash) and problem.marked is not None

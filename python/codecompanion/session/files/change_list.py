@@ -11,9 +11,9 @@ from codecompanion.formats.cutting import cut
 from codecompanion.model.history import (
     FileChangeEnded,
     FileChangeStarted,
+    HunksGone,
     LogEvent,
     MessageAdded,
-    PlacesGone,
     TurnStarted,
 )
 from codecompanion.model.messages import is_typed_by_user
@@ -39,7 +39,7 @@ class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
     question: str
     tool: str
     reverted: bool = False
-    places_gone: frozenset[int] = frozenset()
+    hunks_gone: frozenset[int] = frozenset()
     touched: frozenset[int] = frozenset()
 
     @property
@@ -96,18 +96,18 @@ def _counted(changes: Sequence[FileChanged]) -> list[FileChanged]:
     for change in reversed(changes):  # a revert comes after the changes that it reverts
         if change.id not in gone:
             gone.update(change.began.reverts)
-    now: dict[str, PlacesGone] = {}
+    now: dict[str, HunksGone] = {}
     touched: dict[str, frozenset[int]] = {}
     for change in changes:
         for told in change.began.gone:
             before = now.get(told.change_id)
-            touched[change.id] = frozenset(told.places) ^ frozenset(before.places if before else ())
+            touched[change.id] = frozenset(told.hunks) ^ frozenset(before.hunks if before else ())
             now[told.change_id] = told
     return [
         msgspec.structs.replace(
             change,
-            reverted=len(now[change.id].places) >= now[change.id].of if change.id in now else change.id in gone,
-            places_gone=frozenset(now[change.id].places) if change.id in now else frozenset(),
+            reverted=len(now[change.id].hunks) >= now[change.id].of if change.id in now else change.id in gone,
+            hunks_gone=frozenset(now[change.id].hunks) if change.id in now else frozenset(),
             touched=touched.get(change.id, frozenset()),
         )
         for change in changes

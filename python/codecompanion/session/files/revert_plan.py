@@ -123,12 +123,12 @@ def plan_revert(
     started = None if now is None else printable(now.text)
     save = True
     try:
-        text = _without(started, steps, contents, place)
+        text = _without(started, steps, contents, hunk)
     except Clash as clash:
         if not markers or clash.marked is None or len(steps) > 1:
             raise
         text, save = clash.marked, False
-    gone: dict[str, PlacesGone] = {}
+    gone: dict[str, HunksGone] = {}
     for step in steps:
         gone |= {one.id: gone_from(text, one, contents, place, is_back=step.is_back) for one in step.of}
     reverts = RevertedChanges(changes=named, gone=tuple(gone.values()))
@@ -155,8 +155,8 @@ def _without(text: str | None, steps: Sequence[RevertStep], contents: Contents, 
         if change.began.mode and not change.began.before:
             raise Clash("too large to be kept")
         before, after = contents.text(change.began.before), contents.text(change.after)
-        if place is not None and before is not None and after is not None:
-            before = without_hunk(before, after, place)
+        if hunk is not None and before is not None and after is not None:
+            before = without_hunk(before, after, hunk)
             if before is None:
                 raise Clash("has no such hunk")
         text = revert_change(text, after, before) if step.again else revert_change(text, before, after)
@@ -173,17 +173,17 @@ def gone_from(
     before, after = contents.text(change.began.before), contents.text(change.after)
     count = max(1, len(hunks_of(contents.diff(change))))
     gone = []
-    for place in range(count):
+    for hunk in range(count):
         part = before
         if before is not None and after is not None:
-            part = without_hunk(before, after, place)
+            part = without_hunk(before, after, hunk)
         try:
             is_gone = revert_change(text, part, after) == text
         except Clash:
-            is_gone = not is_back if wanted in (None, place) else change.reverted or place in change.places_gone
+            is_gone = not is_back if wanted in (None, hunk) else change.reverted or hunk in change.hunks_gone
         if is_gone:
-            gone.append(place)
-    return PlacesGone(change.id, tuple(gone), count)
+            gone.append(hunk)
+    return HunksGone(change.id, tuple(gone), count)
 
 
 def revert_change(now: str | None, before: str | None, after: str | None) -> str | None:

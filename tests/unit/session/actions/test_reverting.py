@@ -166,7 +166,7 @@ async def test_of_two_changes_in_a_file_the_one_without_overlap_is_reverted(tmp_
         }
 
 
-async def _two_places(tmp_path):
+async def _two_hunks(tmp_path):
     """Return the workspace and chat with one change of two hunks, its id, and the tool result the model receives."""
     text = BEFORE.replace("line 1\n", "first\n").replace("line 10\n", "last\n")
     made = ("create_file", {"path": "b.txt", "content": BEFORE})
@@ -206,9 +206,9 @@ async def test_a_change_counts_as_reverted_once_its_last_hunk_is_reverted(tmp_pa
     assert not await _is_reverted(session, change)
 
 
-async def _places(session, change_id):
+async def _hunks(session, change_id):
     rows = await session.changes.carry_out(ListChanges(hunks=True))
-    return next([place["reverted"] for place in row["places"]] for row in rows if row["change_id"] == change_id)
+    return next([hunk["reverted"] for hunk in row["hunks"]] for row in rows if row["change_id"] == change_id)
 
 
 async def _reverts(session):
@@ -217,27 +217,27 @@ async def _reverts(session):
     return [row["change_id"] for row in reversed(rows) if row["kind"] != "tool"]
 
 
-@pytest.mark.parametrize("how", ["its place", "its revert"])
-@pytest.mark.parametrize("whole", ["place by place", "the rest at once"])
-@pytest.mark.parametrize("place", [0, 1])
-async def test_a_change_counts_again_once_a_hunk_is_reapplied(tmp_path, how, whole, place):
+@pytest.mark.parametrize("how", ["its hunk", "its revert"])
+@pytest.mark.parametrize("whole", ["hunk by hunk", "the rest at once"])
+@pytest.mark.parametrize("hunk", [0, 1])
+async def test_a_change_counts_again_once_a_hunk_is_reapplied(tmp_path, how, whole, hunk):
     """The file's content decides, whichever hunk is reapplied, and in whichever way."""
-    path, session, change, text = await _two_places(tmp_path)
-    places = [BEFORE.replace("line 1\n", "first\n"), BEFORE.replace("line 10\n", "last\n")]
-    first = 1 - place if whole == "place by place" else place
+    path, session, change, text = await _two_hunks(tmp_path)
+    texts = [BEFORE.replace("line 1\n", "first\n"), BEFORE.replace("line 10\n", "last\n")]
+    first = 1 - hunk if whole == "hunk by hunk" else hunk
     await session.changes.carry_out(RevertChanges(changes=(change,), hunk=first))
-    rest = 1 - first if whole == "place by place" else None
+    rest = 1 - first if whole == "hunk by hunk" else None
     await session.changes.carry_out(RevertChanges(changes=(change,), hunk=rest))
     assert path.read_text() == BEFORE
     assert await _is_reverted(session, change)
-    assert await _places(session, change) == [True, True]
-    revert = (await _reverts(session))[0 if place == first else 1]
-    wanted = RevertChanges(changes=(change,), hunk=place) if how == "its place" else RevertChanges(changes=(revert,))
+    assert await _hunks(session, change) == [True, True]
+    revert = (await _reverts(session))[0 if hunk == first else 1]
+    wanted = RevertChanges(changes=(change,), hunk=hunk) if how == "its hunk" else RevertChanges(changes=(revert,))
     answer = await session.changes.carry_out(wanted)
     assert answer["text"].startswith("Reapplied ")
-    assert path.read_text() == places[place]
+    assert path.read_text() == texts[hunk]
     assert not await _is_reverted(session, change)
-    assert await _places(session, change) == [place != 0, place != 1]
+    assert await _hunks(session, change) == [hunk != 0, hunk != 1]
     assert "reapplied a part of your change of `b.txt`" in _told(session)[-1]
     # and reverted once more
     answer = await session.changes.carry_out(RevertChanges(changes=(change,)))
@@ -246,7 +246,7 @@ async def test_a_change_counts_again_once_a_hunk_is_reapplied(tmp_path, how, who
     assert await _is_reverted(session, change)
     answer = await session.changes.carry_out(RevertChanges(changes=(change,)))
     assert path.read_text() == text
-    assert await _places(session, change) == [False, False]
+    assert await _hunks(session, change) == [False, False]
     assert "reapplied your change of `b.txt`" in _told(session)[-1]
 
 
@@ -256,31 +256,31 @@ async def test_the_state_follows_the_content_of_the_file(tmp_path, seed):
     path, session, change, _ = await _two_places(tmp_path)
     choose = random.Random(seed)
     for _ in range(8):
-        kind = choose.choice(["place", "place", "change", "revert"])
-        place = choose.randrange(2)
+        kind = choose.choice(["hunk", "hunk", "change", "revert"])
+        hunk = choose.randrange(2)
         reverts = await _reverts(session)
-        wanted = RevertChanges(changes=(change,), hunk=place if kind == "place" else None)
+        wanted = RevertChanges(changes=(change,), hunk=hunk if kind == "hunk" else None)
         if kind == "revert" and reverts:
             wanted = RevertChanges(changes=(choose.choice(reverts),))
         with contextlib.suppress(InputError):
             await session.changes.carry_out(wanted)
         gone = [word not in path.read_text() for word in ("first", "last")]
-        assert await _places(session, change) == gone, f"after {kind} {place}"
+        assert await _hunks(session, change) == gone, f"after {kind} {hunk}"
         assert await _is_reverted(session, change) is all(gone)
 
 
 async def test_one_hunk_of_a_fully_reverted_change_can_be_reapplied(tmp_path):
-    path, session, change, _ = await _two_places(tmp_path)
+    path, session, change, _ = await _two_hunks(tmp_path)
     await session.changes.carry_out(RevertChanges(changes=(change,)))
     answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=1))
     assert answer["text"] == "Reapplied one hunk of b.txt."
     assert path.read_text() == BEFORE.replace("line 10\n", "last\n")
-    assert await _places(session, change) == [True, False]
+    assert await _hunks(session, change) == [True, False]
 
 
 async def test_a_revert_undone_twice_is_a_revert_again(tmp_path):
     """The sentences for the user and for the model state what was done to the file."""
-    path, session, change, text = await _two_places(tmp_path)
+    path, session, change, text = await _two_hunks(tmp_path)
     await session.changes.carry_out(RevertChanges(changes=(change,)))
     for verb, now in (("Reapplied", text), ("Reverted", BEFORE), ("Reapplied", text)):
         newest = (await _reverts(session))[-1]
@@ -294,7 +294,7 @@ async def test_a_revert_undone_twice_is_a_revert_again(tmp_path):
 
 
 async def test_later_edits_elsewhere_do_not_keep_a_change_from_counting_as_reverted(tmp_path):
-    path, session, change, _ = await _two_places(tmp_path)
+    path, session, change, _ = await _two_hunks(tmp_path)
     path.write_text(path.read_text().replace("line 6", "mine"))
     for hunk in (1, 0):
         await session.changes.carry_out(RevertChanges(changes=(change,), hunk=hunk))
