@@ -96,7 +96,7 @@ def test_a_registered_plugin_and_the_private_host_start_one_runtime(start: Calla
     nvim.lua("ask('one')")
     nvim.wait_lua("return #_G.replies == 1")
     shared = nvim.lua("return vim.fn.CodeCompanionHostInfo()")
-    assert shared["pid"] != nvim.lua("return host.inspect().pid"), "the shared host was asked by hand"
+    assert shared["pid"] != nvim.lua("return host.inspect().pid"), "the shared host was asked directly"
     nvim.lua("ask('two')")
     nvim.wait_lua("return #_G.replies == 2")
     assert hellos(tmp_path) == 1

@@ -95,7 +95,7 @@ def test_an_edit_is_undone_redone_and_restored_with_keys_also_after_a_host_crash
     kept = next(m.id for m in edited if m.role == "tool" and not m.edited)
     row = next(n for n, line in enumerate(chat.nvim.lines(), 1) if re.search("live +tool ", line))
     chat.nvim.feed(f"{row}Gc")
-    chat.nvim.wait_for(lambda: next(m for m in messages(chat) if m.id == kept).edited, "the result cleared by hand")
+    chat.nvim.wait_for(lambda: next(m for m in messages(chat) if m.id == kept).edited, "the result cleared manually")
 
 
 def test_a_compaction_is_undone_on_its_card_and_removed_messages_are_recalled(chat):

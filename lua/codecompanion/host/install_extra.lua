@@ -16,7 +16,8 @@ end
 ---@param extra string A key of `environment.EXTRAS`
 function M.need(extra)
   local install = require("codecompanion.install")
-  if not require("codecompanion.system.python_environment").wants(extra) and install.by_hand(extra) == nil then
+  local is_wanted = require("codecompanion.system.python_environment").wants(extra)
+  if not is_wanted and install.manual_instruction(extra) == nil then
     install.add(extra, M.restart_host)
   end
 end

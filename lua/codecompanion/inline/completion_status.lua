@@ -44,7 +44,7 @@ end
 ---@param options table `completion` of the options
 ---@return string
 local function next_try(options)
-  if source.state().is_stopped or flow.by_hand or options.trigger == "manual" then
+  if source.state().is_stopped or flow.is_manual or options.trigger == "manual" then
     return ":CodeCompanionComplete retries"
   end
   local seconds = math.ceil(pace.rest_ms() / 1000)
@@ -64,7 +64,7 @@ local function why_not(bufnr, options)
     return vim.tbl_map(function(form)
       return form .. "; " .. next_try(options)
     end, shorter(source.state().why))
-  elseif flow.by_hand or options.trigger == "manual" then
+  elseif flow.is_manual or options.trigger == "manual" then
     return { ":CodeCompanionComplete asks for suggestions" }
   end
   local why = source.state().why

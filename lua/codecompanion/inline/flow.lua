@@ -13,7 +13,7 @@ local source = require("codecompanion.inline.source")
 local uv = vim.uv or vim.loop
 
 local M = {
-  by_hand = false, ---Manual requests only: `:CodeCompanionComplete` works although completion is off
+  is_manual = false, ---Manual requests only: `:CodeCompanionComplete` works although completion is off
 }
 
 local MORE = 3 -- number of suggestions to request when the user wants another one
@@ -38,7 +38,7 @@ end
 ---Return whether a pause triggers a request.
 ---@return boolean
 local function is_automatic()
-  return not M.by_hand and options().trigger == "automatic"
+  return not M.is_manual and options().trigger == "automatic"
 end
 
 local function stop_waiting()

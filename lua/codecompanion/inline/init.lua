@@ -70,7 +70,7 @@ end
 ---@param by_hand? boolean Whether only `:CodeCompanionComplete` triggers requests
 function M.enable(by_hand)
   has_begun = true
-  flow.by_hand = by_hand == true
+  flow.is_manual = is_manual == true
   if status.is_on then
     return
   end

@@ -218,10 +218,10 @@ end
 ---@param done fun(problem: string?)?
 function M.add(extra, done)
   local say, severity = require("codecompanion.say"), require("codecompanion.severity")
-  local by_hand = M.by_hand(extra)
-  if by_hand then
+  local instruction = M.manual_instruction(extra)
+  if instruction then
     local short = ("Run pip install %s in your own Python (host_prog)"):format(environment.EXTRAS[extra])
-    return say.line({ "python.host_prog is your own Python: " .. by_hand, by_hand, short }, severity.WARN)
+    return say.line({ "python.host_prog is your own Python: " .. instruction, instruction, short }, severity.WARN)
   end
   local had = environment.wants(extra)
   if not had and not environment.want(extra, true) then

@@ -148,8 +148,8 @@ local function page(now, width)
   if vim.iter(now.servers):any(function(server)
     return server.lacks_packages
   end) then
-    local by_hand = require("codecompanion.install").by_hand("mcp")
-    local text = by_hand and "Your own Python needs the packages: " .. by_hand
+    local instruction = require("codecompanion.install").manual_instruction("mcp")
+    local text = instruction and "Your own Python needs the packages: " .. instruction
       or ":CodeCompanion install mcp installs the packages."
     put("", {})
     put(text, {})

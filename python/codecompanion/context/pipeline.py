@@ -78,7 +78,7 @@ def compact(view: View, policy: Policy, env: Env) -> Preparation:
     """
     draft = _draft(view, env)
     stages = (stage for stage in policy.stages if stage.manual and not draft.is_spared(stage))
-    yield from _walk(draft, (_by_hand(stage, draft, view) for stage in stages))
+    yield from _walk(draft, (_manual_run(stage, draft, view) for stage in stages))
     return draft.prepared()
 
 
@@ -171,7 +171,7 @@ def _due(draft: _Draft, policy: Policy, automatic_summaries: bool) -> Iterator[_
         yield _Run(stage, usable, stage.label, curtailed=curtailed)
 
 
-def _by_hand(stage: Stage, draft: _Draft, view: View) -> _Run:
+def _manual_run(stage: Stage, draft: _Draft, view: View) -> _Run:
     worked_on = {tier.start for tier in stage.tiers if tier.manual}
     tiers = tuple(tier for tier in stage.tiers if tier.manual or tier.id in worked_on)
     return _Run(stage, tiers, "manual", _obstacle(stage, view, draft.messages))

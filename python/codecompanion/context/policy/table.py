@@ -174,8 +174,8 @@ def _stage(table: Any, key: str, others: tuple[Stage, ...], shared: Shared) -> S
     elif "step" in own:
         fields["tiers"] = (read_tier(own, key, shared),)
         check_order(fields["tiers"][0], frozenset(), key)
-    by_hand = False if fields.get("manual") is True else None
-    fields["trigger"] = read_size(fields.get("trigger", by_hand), f"{key}.trigger", Trigger)
+    default = False if fields.get("manual") is True else None
+    fields["trigger"] = read_size(fields.get("trigger", default), f"{key}.trigger", Trigger)
     if not isinstance(fields.get("target"), Size | None):
         fields["target"] = read_size(fields["target"], f"{key}.target", Size)
     stage = convert(fields, Stage, key)

@@ -184,9 +184,9 @@ def test_a_restored_chat_carries_its_summary_over():
     assert done <= {fact["fact"] for fact in result.artifact["workspace_facts"]}
     assert "- earlier: turn-1: question 0" in result.summary
     assert named(result.artifact)[-2:] == [("turn-4",), ("turn-5",)]
-    by_hand, _ = run(work_of(log), history=lambda: log, manual=True)
-    assert by_hand.details.update_reason == "manual_request"
-    assert by_hand.summary == result.summary
+    manual, _ = run(work_of(log), history=lambda: log, manual=True)
+    assert manual.details.update_reason == "manual_request"
+    assert manual.summary == result.summary
     more = chat(*turns(6))[20:]
     view = (summary_of(result, 5), *more)
     later, _ = run(work_of(view), artifact=result.artifact, history=lambda: (*log, *more))

@@ -182,8 +182,8 @@ def test_many_vectors_yield_the_same_as_single_comparisons(path: Path) -> None:
         writer.put(MODEL, {chunk_hash(text): vectors[text] for text in texts[start : start + 300]})
         reader.nearest(unit_vector([1.0] * 16), 1)
     query = unit_vector([rng.gauss(0, 1) for _ in range(16)])
-    by_hand = sorted(-sum(a * b for a, b in zip(query, vector, strict=True)) for vector in vectors.values())[:20]
-    assert list(reader.nearest(query, 20).values()) == pytest.approx([-score for score in by_hand], abs=1e-5)
+    exact = sorted(-sum(a * b for a, b in zip(query, vector, strict=True)) for vector in vectors.values())[:20]
+    assert list(reader.nearest(query, 20).values()) == pytest.approx([-score for score in exact], abs=1e-5)
 
 
 def test_a_stored_vector_is_float32_in_little_endian() -> None:
