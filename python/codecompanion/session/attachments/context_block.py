@@ -113,7 +113,7 @@ class ContextBlock:
     def _joining_of(self, waiting: Sequence[Message], turn_id: str, cycle: int) -> list[EventPayload]:
         """Return the events that add these messages to the view in order; they are logged in one transaction."""
         messages, payloads = self._log.view.messages, list[EventPayload]()
-        from codecompanion.session.attachments.named import named_where_it_stands  # not needed at startup
+        from codecompanion.session.attachments.named import reference_if_above  # not needed at startup
 
         for message in waiting:
             older = _older(messages, message)
@@ -122,7 +122,7 @@ class ContextBlock:
                 payloads.append(self._removal("detached", older, ChangeReport(superseded=True), messages))
                 messages = tuple(known for known in messages if known.id not in older)
             fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
-            fresh = named_where_it_stands(self._control, self._control.meter.counted(fresh), messages)
+            fresh = reference_if_above(self._control, self._control.meter.counted(fresh), messages)
             payloads.append(MessageAdded(message=fresh))
             messages = (*messages, fresh)
         return payloads

@@ -26,7 +26,7 @@ def named_where_it_stands(control: ContextControl, message: Message, above: Sequ
     showing = {m.id for m in above if shows_lines(m) and path in paths_shown(m)}
     if not showing:
         return message
-    from codecompanion.session.editor_context.already_sent import MIN_NAMED_CHARS, where_it_stands
+    from codecompanion.session.editor_context.already_sent import MIN_NAMED_CHARS, refer_to
 
     known = control.fitting.still_sent(showing, "", message.tokens)
     lines = next(fenced_in(message.text), [])
@@ -34,7 +34,7 @@ def named_where_it_stands(control: ContextControl, message: Message, above: Sequ
     if sum(map(len, lines)) < MIN_NAMED_CHARS or not seen.has_all(path, lines):
         return message
     shown_by = seen.ids_of(path, 1, len(lines))
-    where, _ = where_it_stands([m for m in known if m.id in shown_by])
+    where, _ = refer_to([m for m in known if m.id in shown_by])
     size = counted(len(lines), "line")
     sentence = f"`{path}` is attached, all {size}: not sent again, because it is above, {where}."
     short = control.meter.counted(with_changes(message, content=sentence))

@@ -76,7 +76,7 @@ def where_it_stands(messages: Sequence[Message]) -> tuple[str, str]:
     return "in the code gathered for an earlier message", "with the code"
 
 
-def standing_texts(
+def find_duplicates(
     items: Sequence[EditorItem],
     ids: Sequence[str],
     above: Above,
@@ -90,14 +90,14 @@ def standing_texts(
     Whole files are compared first, then parts, the longest first. `ids`: the ids of the messages that the items become;
     `by_id`: the earlier messages. Without `beside`, other items of the same message are ignored.
     """
-    found, sent = dict[Place, Stands](), dict[str, list[_Sent]]()
+    found, sent = dict[Place, Occurrence](), dict[str, list[_Sent]]()
     for place, text, lines in sorted(_texts(items), key=lambda one: (not one[1].whole, -len(one[2]), one[0])):
         name = name_of(text)
-        stands = _above(name, text, lines, above, by_id)
-        if stands is None and beside:
-            stands = _beside(text, lines, sent.get(name, ()), items, ids)
-        if stands is not None and (text.whole or sum(map(len, lines)) >= MIN_NAMED_CHARS):
-            found[place] = stands
+        occurrence = _above(name, text, lines, above, by_id)
+        if occurrence is None and beside:
+            occurrence = _beside(text, lines, sent.get(name, ()), items, ids)
+        if occurrence is not None and (text.whole or sum(map(len, lines)) >= MIN_NAMED_CHARS):
+            found[place] = occurrence
         elif not text.partial:
             sent.setdefault(name, []).append(_Sent(place[0], text.first, lines, text.whole))
     return found
@@ -112,19 +112,19 @@ def _texts(items: Sequence[EditorItem]) -> Iterator[tuple[Place, EditorText, tup
 
 def _above(
     name: str, text: EditorText, lines: Sequence[str], above: Above, by_id: Mapping[str, Message]
-) -> Stands | None:
+) -> Occurrence | None:
     is_there = above.has_all(name, lines) if text.whole else above.has(name, text.first, lines, parts=text.partial)
     if not is_there:
         return None
     named = above.ids_of(name, text.first, text.first + len(lines) - 1)
     ids = tuple(message_id for message_id in by_id if message_id in named)
-    where, short = where_it_stands([by_id[message_id] for message_id in ids])
-    return Stands(ids, where, short) if ids else None
+    where, short = refer_to([by_id[message_id] for message_id in ids])
+    return Occurrence(ids, where, short) if ids else None
 
 
 def _beside(
     text: EditorText, lines: Sequence[str], sent: Sequence[_Sent], items: Sequence[EditorItem], ids: Sequence[str]
-) -> Stands | None:
+) -> Occurrence | None:
     for one in sent:
         start = text.first - one.first
         there = one.lines[start : start + len(lines)] if start >= 0 else ()
@@ -133,5 +133,5 @@ def _beside(
         if all(line in other if text.partial else line == other for line, other in zip(lines, there, strict=True)):
             written = items[one.item].written
             word = "the same as" if text.whole else "part of"
-            return Stands((ids[one.item],), f"as `{written}`", f"{word} {written}", beside=True)
+            return Occurrence((ids[one.item],), f"as `{written}`", f"{word} {written}", beside=True)
     return None

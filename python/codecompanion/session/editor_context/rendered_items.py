@@ -18,14 +18,14 @@ from codecompanion.formats.plural import counted
 from codecompanion.formats.text_files import printable, split_lines
 from codecompanion.model.mentioned import Mentioned, Reference, ShownLines
 from codecompanion.model.messages import Message
-from codecompanion.session.editor_context.already_sent import Stands, fingerprint, has_lines
+from codecompanion.session.editor_context.already_sent import Occurrence, fingerprint, has_lines
 from codecompanion.wire.requests import EditorItem, EditorText
 
 MIN_TOKENS = 40
 """Minimum room for text in tokens; with less, not even a few lines fit."""
 _MAX_TITLE, _MAX_NAMED, _MAX_QUOTED = 300, 20, 80
 _REMOVED = "since removed from context"
-NOTHING_NAMED: Mapping[int, Stands] = {}
+NOTHING_NAMED: Mapping[int, Occurrence] = {}
 
 CountTokens = Callable[[str], int]
 
@@ -81,7 +81,7 @@ def the_same(item: EditorItem, other: str, other_id: str) -> Rendered:
 
 
 def render(
-    item: EditorItem, root: Path, room: int, count: CountTokens, named: Mapping[int, Stands] = NOTHING_NAMED
+    item: EditorItem, root: Path, room: int, count: CountTokens, named: Mapping[int, Occurrence] = NOTHING_NAMED
 ) -> Rendered:
     """Return an item as a message of at most about `room` tokens; its texts are added in order.
 
@@ -126,18 +126,18 @@ def _lines_of(shown: _Shown, root: Path) -> ShownLines:
     return ShownLines(name_of(text, root), text.first + shown.start, text.whole and shown.lines == shown.of)
 
 
-def _reference(text: EditorText, stands: Stands, root: Path) -> Reference:
+def _reference(text: EditorText, occurrence: Occurrence, root: Path) -> Reference:
     """Return the sentence that replaces the text; a part of a file is identified by its first and last line."""
     body = printable(text.text).rstrip("\n")
     lines = split_lines(body)
     heading = _heading(_Shown(text, body, len(lines), len(lines)), "head", root).removesuffix(":")
     ends = [cut_line(line.replace("`", "'"), _MAX_QUOTED) for line in (lines[0], lines[-1])]
     quoted = "" if text.whole else f", from `{ends[0]}` to `{ends[1]}`"
-    place = "it is in this message" if stands.beside else "it is above"
-    was = "it was in the same message" if stands.beside else "it was above"
+    place = "it is in this message" if occurrence.beside else "it is above"
+    was = "it was in the same message" if occurrence.beside else "it was above"
     begin = f"{heading}{quoted}: not sent again, because"
-    gone = f"{begin} {was}, {stands.where}; {_REMOVED}, read the file if needed."
-    return Reference(stands.ids, f"{begin} {place}, {stands.where}.", gone)
+    gone = f"{begin} {was}, {occurrence.where}; {_REMOVED}, read the file if needed."
+    return Reference(occurrence.ids, f"{begin} {place}, {occurrence.where}.", gone)
 
 
 def one_line(text: str) -> str:
@@ -213,7 +213,7 @@ def _title(
     item: EditorItem,
     shown: Sequence[_Shown],
     left_out: Sequence[EditorText],
-    named: Mapping[int, Stands],
+    named: Mapping[int, Occurrence],
     root: Path,
 ) -> str:
     """Return the line shown in the chat, such as `#{buffer} lua/foo.lua · 120 lines`."""
@@ -236,5 +236,5 @@ def _title(
     return f"{one_line(item.written)}{what} · {', '.join(sizes)}"
 
 
-def _already(stands: Stands) -> str:
-    return stands.short if stands.beside else f"already sent, {stands.short}"
+def _already(occurrence: Occurrence) -> str:
+    return occurrence.short if occurrence.beside else f"already sent, {occurrence.short}"

@@ -15,11 +15,11 @@ import msgspec
 from codecompanion.model.mentioned import Reference
 from codecompanion.model.messages import EDITOR_TAG, Message, with_changes
 from codecompanion.session.editor_context.already_sent import (
+    Occurrence,
     Place,
-    Stands,
+    find_duplicates,
     fingerprint,
     has_lines,
-    standing_texts,
 )
 from codecompanion.session.editor_context.rendered_items import (
     MIN_TOKENS,
@@ -61,13 +61,13 @@ class Composing:
         coming: Sequence[Message],
     ) -> list[Rendered]:
         """Return the items as messages; text that is already in the next request becomes a reference."""
-        standing = self._standing(submit, items, ids, [*known, *coming])
-        rendered = self._rendered(submit, items, standing)
-        used = {name for stands in standing.values() if stands.beside for name in stands.ids}
+        duplicates = self._find_duplicates(submit, items, ids, [*known, *coming])
+        rendered = self._rendered(submit, items, duplicates)
+        used = {name for occurrence in duplicates.values() if occurrence.beside for name in occurrence.ids}
         if any(name in used and not one.is_whole for name, one in zip(ids, rendered, strict=True)):
             # Do not refer to an item whose text was truncated or is itself a reference.
-            standing = self._standing(submit, items, ids, [*known, *coming], beside=False)
-            rendered = self._rendered(submit, items, standing)
+            duplicates = self._find_duplicates(submit, items, ids, [*known, *coming], beside=False)
+            rendered = self._rendered(submit, items, duplicates)
         return self._without_same(items, ids, rendered, known)
 
     def _message(self, message_id: str, one: Rendered) -> Message:
@@ -102,7 +102,7 @@ class Composing:
         more = sum(message.tokens for message in (*candidates, *coming))
         return self._control.fitting.still_sent({message.id for message in candidates}, submit.text, more)
 
-    def _standing(
+    def _find_duplicates(
         self,
         submit: Submit,
         items: Sequence[EditorItem],
@@ -110,16 +110,16 @@ class Composing:
         known: Sequence[Message],
         *,
         beside: bool = True,
-    ) -> dict[Place, Stands]:
+    ) -> dict[Place, Occurrence]:
         if not any(has_lines(text) for item in items for text in item.texts):
             return {}
         from codecompanion.retrieval.shown_lines import seen_in
 
         root, by_id = self._services.root(submit.snapshot), {message.id: message for message in known}
-        return standing_texts(items, ids, seen_in(known), by_id, partial(name_of, root=root), beside=beside)
+        return find_duplicates(items, ids, seen_in(known), by_id, partial(name_of, root=root), beside=beside)
 
     def _rendered(
-        self, submit: Submit, items: Sequence[EditorItem], standing: Mapping[Place, Stands]
+        self, submit: Submit, items: Sequence[EditorItem], duplicates: Mapping[Place, Occurrence]
     ) -> list[Rendered]:
         """Return the items as messages that fit their shared room; unused shares go to larger items."""
         room = self._control.fitting.room_for_mentioned(submit.text)
@@ -129,7 +129,8 @@ class Composing:
             return meter.scaled(count(text))
 
         named = [
-            {number: stands for (item, number), stands in standing.items() if item == at} for at in range(len(items))
+            {number: occurrence for (item, number), occurrence in duplicates.items() if item == at}
+            for at in range(len(items))
         ]
         sizes = {
             at: sum(scaled(text.text) for number, text in enumerate(item.texts) if number not in named[at])

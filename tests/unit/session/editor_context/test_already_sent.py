@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from codecompanion.model.messages import AttachedFile, Message
 from codecompanion.retrieval.shown_lines import seen_in
 from codecompanion.session.attachments.attached import text_attachment
-from codecompanion.session.editor_context.already_sent import MIN_NAMED_CHARS, standing_texts
+from codecompanion.session.editor_context.already_sent import MIN_NAMED_CHARS, find_duplicates
 from codecompanion.wire.requests import EditorItem, EditorText
 
 FILES = {name: [f"{name} line {n} " + "word " * (n % 9) for n in range(1, 41)] for name in ("a.py", "b.py")}
@@ -42,15 +42,15 @@ def test_every_line_is_sent_or_is_where_its_reference_says(wanted, above):
     ]
     messages = [attached(name) for name in above]
     ids = [f"m{at}" for at in range(len(items))]
-    found = standing_texts(items, ids, seen_in(messages), {m.id: m for m in messages}, lambda text: text.path)
+    found = find_duplicates(items, ids, seen_in(messages), {m.id: m for m in messages}, lambda text: text.path)
     sent = {(ids[at], text.path, n) for at, item in enumerate(items) for number, text in enumerate(item.texts)
             if (at, number) not in found and not text.partial
             for n in range(text.first, text.first + text.text.rstrip("\n").count("\n") + 1)}  # fmt: skip
     sent |= {(message.id, message.path, n) for message in messages for n in range(1, 41)}
-    for (at, number), stands in found.items():
+    for (at, number), occurrence in found.items():
         text = items[at].texts[number]
         last = text.first + text.text.rstrip("\n").count("\n")
-        assert all(any((name, text.path, n) in sent for name in stands.ids) for n in range(text.first, last + 1))
+        assert all(any((name, text.path, n) in sent for name in occurrence.ids) for n in range(text.first, last + 1))
         assert text.whole or len(text.text) >= MIN_NAMED_CHARS - 40
     once = [(text.path, text.first) for at, item in enumerate(items) for number, text in enumerate(item.texts)
             if text.whole and (at, number) not in found]  # fmt: skip

@@ -227,7 +227,7 @@ async def test_a_live_file_and_its_updates_replace_its_text(place):
     (moved,) = await place.ask(
         EditorItem(written="#{viewport}", name="v", texts=(place.of(text="\n".join(lines[20:40]), first=21),))
     )
-    assert "not sent again" in moved.text, "the lines stand where the change moved them"
+    assert "not sent again" in moved.text, "the lines are where the change moved them"
 
 
 async def test_cleared_text_is_reported_and_sent_again_until_an_undo(place):
