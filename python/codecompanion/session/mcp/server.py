@@ -76,8 +76,8 @@ class Hands(Protocol):
 class Server:
     """An MCP server and its connection. `root`: the folder whose chats it serves, None = all chats."""
 
-    def __init__(self, entry: Entry, hands: Hands, root: Path | None = None) -> None:
-        self.entry, self._hands, self.root = entry, hands, root
+    def __init__(self, entry: Entry, host: HostServices, root: Path | None = None) -> None:
+        self.entry, self._host, self.root = entry, host, root
         self.name, self.is_on = entry.name, entry.settings.enabled
         self.state = ServerState.STOPPED if self.is_on else ServerState.OFF
         self.problem = ""
@@ -140,8 +140,8 @@ class Server:
             if pause_s:
                 await asyncio.sleep(pause_s)
                 self._enter(ServerState.STARTING)
-            spec = await asyncio.to_thread(self._hands.spec, self.entry)
-            connection = Connection(spec, self._hands.environment(spec), _Ears(self, self._hands))
+            spec = await asyncio.to_thread(self._host.spec, self.entry)
+            connection = Connection(spec, self._host.environment(spec), _Ears(self, self._host))
             await connection.open()
         except McpError as error:
             self.lacks_packages = isinstance(error, McpMissing)
@@ -180,11 +180,11 @@ class Server:
         self._starting = asyncio.get_running_loop().create_task(self._start(pause_s), name=f"mcp again {self.name}")
 
     def _enter(self, state: ServerState, problem: str = "") -> None:
-        self.state, self.problem = state, self._hands.hide(problem)
+        self.state, self.problem = state, self._host.hide(problem)
         if problem:
             self.note("error", problem)
             _log.warning("mcp %s: %s", self.name, self.problem)
-        self._hands.on_changed(self)
+        self._host.on_changed(self)
 
     def _with_last_words(self, problem: str) -> str:
         """Append the server's last output to the problem; it often shows the cause."""
@@ -193,7 +193,7 @@ class Server:
 
     def note(self, level: str, text: str) -> None:
         """Add a line to the server's log on the status page."""
-        line = self._hands.hide(f"{level}: {text}")
+        line = self._host.hide(f"{level}: {text}")
         self.older_lines += len(self.log) == LOG_LINES
         self.log.append(line)
         _log.debug("mcp %s %s", self.name, line)
@@ -218,7 +218,7 @@ class Server:
         """Turn one tool, named as the server names it, on or off until Neovim exits."""
         self._switched[tool] = on
         self._join()
-        self._hands.on_changed(self)
+        self._host.on_changed(self)
 
     def is_offered(self, tool: ServerTool) -> bool:
         """Return whether the tool is offered to chats."""
@@ -232,7 +232,7 @@ class Server:
     async def _call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Given:
         def progress(done: float, total: float | None, message: str) -> None:
             part = f"{done:g}/{total:g}" if total else f"{done:g}"
-            words = cut(" ".join(f"{part} {self._hands.hide(message)}".split()), 80)
+            words = cut(" ".join(f"{part} {self._host.hide(message)}".split()), 80)
             context.chat.progress(f"running {self.name}: {tool} · {words}")
 
         given: Given = await self.ask(
@@ -260,7 +260,7 @@ class Server:
             late = f"The MCP server {self.name} did not answer within {limit_s:g} s; the call was stopped."
             raise McpError(late) from error
         except McpError as error:
-            raise McpError(self._hands.hide(f"The MCP server {self.name}: {error}.")) from error
+            raise McpError(self._host.hide(f"The MCP server {self.name}: {error}.")) from error
 
 
 _NO_LIMIT_S = 86_400.0
@@ -271,12 +271,12 @@ _NO_LIMIT_S = 86_400.0
 class _Ears:
     """Forwards the events of one connection to its server."""
 
-    def __init__(self, server: Server, hands: Hands) -> None:
-        self._server, self._hands = server, hands
+    def __init__(self, server: Server, host: HostServices) -> None:
+        self._server, self._host = server, host
 
     async def on_changed(self) -> None:
         self._server.take_offer()
-        self._hands.on_changed(self._server)
+        self._host.on_changed(self._server)
 
     def on_log(self, level: str, text: str) -> None:
         self._server.note(level, text)
@@ -285,14 +285,14 @@ class _Ears:
         self._server.ended(problem)
 
     def roots(self) -> Sequence[str]:
-        return self._hands.roots(self._server)
+        return self._host.roots(self._server)
 
     async def sample(self, request: SamplingRequest) -> SamplingReply:
         calls = self._server.calls
         with calls.while_the_user_is_asked() as chats:
-            return await calls.answer_to(self._hands.sample(self._server, chats, request))
+            return await calls.answer_to(self._host.sample(self._server, chats, request))
 
     async def elicit(self, request: ElicitationRequest) -> dict[str, Any] | None:
         calls = self._server.calls
         with calls.while_the_user_is_asked() as chats:
-            return await calls.answer_to(self._hands.elicit(self._server, chats, request))
+            return await calls.answer_to(self._host.elicit(self._server, chats, request))

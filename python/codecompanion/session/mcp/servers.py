@@ -197,7 +197,7 @@ class McpServers:
             self._told.add(key)
             chat.notice(Severity.WARN, f"The MCP server {server.name} {what}")
 
-    # ---- services for servers (`server.Hands`)
+    # ---- services for servers (`server.HostServices`)
 
     def spec(self, entry: Entry) -> ServerSpec:
         """Return how to start a server now, and register its secrets so that they are hidden everywhere."""
