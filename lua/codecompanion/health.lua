@@ -278,9 +278,9 @@ local function client_of(settings)
   if settings.transport ~= "sdk" then
     return ""
   end
-  local by_hand = install.by_hand("sdk")
-  if by_hand then
-    return "; if its official client is missing from your own Python, " .. by_hand
+  local instruction = install.manual_instruction("sdk")
+  if instruction then
+    return "; if its official client is missing from your own Python, " .. instruction
   end
   local made = require("codecompanion.system.python_environment").wants("sdk") and install.environment()
   return made and made.fresh and "; its official client is installed"

@@ -241,7 +241,7 @@ async def compaction_cancelled(desk: Desk) -> None:
 
 
 @story(window=WINDOW)
-async def results_cleared_by_hand(desk: Desk) -> None:
+async def results_cleared_manually(desk: Desk) -> None:
     """A tool result is cleared, found by its words and restored; a pinned one cannot be cleared; undo and redo work."""
     desk.write("a.txt", "a needle and " + "word " * 100)
     desk.model_by(reading_model(good()))

@@ -67,8 +67,8 @@ local function watch_places()
 end
 
 ---Enable completion for this session.
----@param by_hand? boolean Whether only `:CodeCompanionComplete` triggers requests
-function M.enable(by_hand)
+---@param is_manual? boolean Whether only `:CodeCompanionComplete` triggers requests
+function M.enable(is_manual)
   has_begun = true
   flow.is_manual = is_manual == true
   if status.is_on then

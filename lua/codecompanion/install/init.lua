@@ -207,7 +207,7 @@ end
 ---Return instructions for installing the packages of an extra, if the user has to install them.
 ---@param extra string A key of `environment.EXTRAS`
 ---@return string? instruction nil if `:CodeCompanion install` installs them
-function M.by_hand(extra)
+function M.manual_instruction(extra)
   local python = (require("codecompanion.config").options.python or {}).host_prog
   local text = "run `%s -m pip install %s`, then :CodeCompanion restart"
   return python and text:format(python, environment.EXTRAS[extra])

@@ -286,8 +286,11 @@ class ToolRan(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="tool_
 FileChangeState = Literal["written", "unsaved", "failed", "unknown", "interrupted"]
 
 
-class PlacesGone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Hunks of a tool's change that are missing from its file, as 0-based indexes; `of`: the number of all hunks."""
+class HunksGone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename={"hunks": "places"}):
+    """Hunks of a tool's change that are missing from its file, as 0-based indexes; `of`: the number of all hunks.
+
+    Logs have them under `places`, the name that earlier versions read.
+    """
 
     change_id: str
     hunks: tuple[int, ...]

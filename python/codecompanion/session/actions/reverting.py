@@ -26,7 +26,7 @@ from codecompanion.session.files.revert_plan import (
     Clash,
     Contents,
     RevertStep,
-    place_to_revert,
+    hunk_to_revert,
     plan_revert,
     revert_step,
     steps_to_reapply,
@@ -158,14 +158,14 @@ class Reverter:
         self.tell(await self._chat.log.events())
         return _answer(done, conflicts, is_back=all(step.is_back for step in todo))
 
-    async def _revert_place(self, wanted: Sequence[str], place: int, *, markers: bool) -> dict[str, Any]:
+    async def _revert_hunk(self, wanted: Sequence[str], hunk: int, *, markers: bool) -> dict[str, Any]:
         """Revert or reapply one hunk of a change; the change stays in effect until all of its hunks are reverted."""
         by_id = {change.id: change for change in changes_of(await self._chat.log.events())}
         change = by_id.get(wanted[0]) if len(wanted) == 1 else None
         if change is None:
             raise InputError("This change is not in the chat's history.")
-        step = place_to_revert(change, place, by_id)
-        conflict = await self._revert_file([step], markers=markers, place=place)
+        step = hunk_to_revert(change, hunk, by_id)
+        conflict = await self._revert_file([step], markers=markers, hunk=hunk)
         if conflict is not None:
             return _answer([], [conflict], is_back=step.is_back)
         events = await self._chat.log.events()
@@ -201,7 +201,7 @@ class Reverter:
         return taken, left
 
     async def _revert_file(
-        self, steps: Sequence[RevertStep], *, markers: bool, place: int | None = None
+        self, steps: Sequence[RevertStep], *, markers: bool, hunk: int | None = None
     ) -> Conflict | None:
         """Revert the changes of one file, in this order, as a single change.
 

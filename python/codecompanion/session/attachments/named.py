@@ -16,7 +16,7 @@ from codecompanion.model.messages import Message, with_changes
 from codecompanion.session.window.context_control import ContextControl
 
 
-def named_where_it_stands(control: ContextControl, message: Message, above: Sequence[Message]) -> Message:
+def reference_if_above(control: ContextControl, message: Message, above: Sequence[Message]) -> Message:
     """Return a file or buffer attachment for the view: a reference if earlier messages already show its text."""
     if message.file is None:
         return message

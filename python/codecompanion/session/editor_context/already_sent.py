@@ -30,7 +30,7 @@ Place = tuple[int, int]
 """The index of an item, and the index of one of its `texts`."""
 
 
-class Stands(msgspec.Struct, frozen=True):
+class Occurrence(msgspec.Struct, frozen=True):
     """The location of text that is already in the request: the messages that contain it, and how to refer to them.
 
     `short`: the reference shown in the chat. `beside`: the text is in the message being sent, not above it.
@@ -64,7 +64,7 @@ def fingerprint(item: EditorItem) -> str:
     return hashlib.sha256(json.dumps(msgspec.to_builtins(item.texts)).encode()).hexdigest()
 
 
-def where_it_stands(messages: Sequence[Message]) -> tuple[str, str]:
+def refer_to(messages: Sequence[Message]) -> tuple[str, str]:
     """Return two references to the messages that show the text: one for the model and one for the chat."""
     mentioned = [m.mentioned.written for m in messages if m.mentioned is not None]
     files = [message for message in messages if message.file is not None]
@@ -84,7 +84,7 @@ def find_duplicates(
     name_of: Callable[[EditorText], str],
     *,
     beside: bool = True,
-) -> dict[Place, Stands]:
+) -> dict[Place, Occurrence]:
     """Return the texts that are already in the request, with their locations.
 
     Whole files are compared first, then parts, the longest first. `ids`: the ids of the messages that the items become;

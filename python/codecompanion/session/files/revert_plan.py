@@ -10,7 +10,7 @@ import msgspec
 
 from codecompanion.formats import text_files
 from codecompanion.formats.text_files import TextFile, printable
-from codecompanion.model.history import PlacesGone
+from codecompanion.model.history import HunksGone
 from codecompanion.session.files.change_list import FileChanged, tool_changes, would_reapply
 from codecompanion.tools.file_changes.file_change import current_text, is_there
 from codecompanion.tools.file_changes.proposal import Proposal, with_own_line_ends
@@ -92,21 +92,21 @@ def steps_to_reapply(change: FileChanged, by_id: Mapping[str, FileChanged]) -> l
     return [RevertStep(change=change, named=named, of=(change,), again=True, is_back=True)]
 
 
-def place_to_revert(change: FileChanged, place: int, by_id: Mapping[str, FileChanged]) -> RevertStep:
+def hunk_to_revert(change: FileChanged, hunk: int, by_id: Mapping[str, FileChanged]) -> RevertStep:
     """Return the step that reverts one hunk of a change, or that reapplies the hunk if it is not in the file."""
-    if not (change.reverted or place in change.places_gone):
+    if not (change.reverted or hunk in change.hunks_gone):
         return RevertStep(change=change, named=(change.id,), of=(change,))
     reverts = (one for one in by_id.values() if not one.reverted and change.id in one.began.reverts)
-    alone = tuple(one.id for one in reverts if one.touched == {place})
+    alone = tuple(one.id for one in reverts if one.touched == {hunk})
     return RevertStep(change=change, named=alone, of=(change,), again=True, is_back=True)
 
 
 def plan_revert(
-    steps: Sequence[RevertStep], context: ToolContext, contents: Contents, *, markers: bool, place: int | None = None
+    steps: Sequence[RevertStep], context: ToolContext, contents: Contents, *, markers: bool, hunk: int | None = None
 ) -> RevertPlan:
     """Return the plan for reverting changes of one file, in this order.
 
-    With `place`, only this hunk of a single change.
+    With `hunk`, only this hunk of a single change.
 
     Raises:
         Clash: it cannot be reverted, or later changes overlap and conflict markers are not wanted or not possible.
@@ -130,7 +130,7 @@ def plan_revert(
         text, save = clash.marked, False
     gone: dict[str, HunksGone] = {}
     for step in steps:
-        gone |= {one.id: gone_from(text, one, contents, place, is_back=step.is_back) for one in step.of}
+        gone |= {one.id: gone_from(text, one, contents, hunk, is_back=step.is_back) for one in step.of}
     reverts = RevertedChanges(changes=named, gone=tuple(gone.values()))
     if text == started:
         return RevertPlan(None, reverts)
@@ -144,7 +144,7 @@ def plan_revert(
     return RevertPlan(Proposal(path=path, name=name, before=now, after=after), reverts, save)
 
 
-def _without(text: str | None, steps: Sequence[RevertStep], contents: Contents, place: int | None) -> str | None:
+def _without(text: str | None, steps: Sequence[RevertStep], contents: Contents, hunk: int | None) -> str | None:
     """Return the text with the changes reverted, or with one hunk of a single change reverted.
 
     Raises:
@@ -165,7 +165,7 @@ def _without(text: str | None, steps: Sequence[RevertStep], contents: Contents, 
 
 def gone_from(
     text: str | None, change: FileChanged, contents: Contents, wanted: int | None, *, is_back: bool
-) -> PlacesGone:
+) -> HunksGone:
     """Return the hunks of a change that the text does not contain, so that reverting them would not change it.
 
     If later changes overlap, the text does not show this, so the `wanted` hunks (None = all) count as requested.

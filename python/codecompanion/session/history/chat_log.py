@@ -31,8 +31,8 @@ from codecompanion.session.history.undo import (
     Pauses,
     chain_after,
     chain_of,
-    removes_messages,
     pauses_of,
+    removes_messages,
     tools_chosen,
     undone_ids,
 )

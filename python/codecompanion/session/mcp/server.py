@@ -45,7 +45,7 @@ class ServerState(StrEnum):
     FAILED = "failed"
 
 
-class Hands(Protocol):
+class HostServices(Protocol):
     """The host's services for a server."""
 
     def spec(self, entry: Entry) -> ServerSpec:

@@ -186,7 +186,7 @@ async def _is_reverted(session, change_id):
 
 async def test_a_change_counts_as_reverted_once_its_last_hunk_is_reverted(tmp_path):
     """Reapplying the change restores all of it, not only its last hunk."""
-    path, session, change, text = await _two_places(tmp_path)
+    path, session, change, text = await _two_hunks(tmp_path)
     answer = await session.changes.carry_out(RevertChanges(changes=(change,), hunk=0))
     assert answer["text"] == "Reverted one hunk of b.txt."
     assert not await _is_reverted(session, change)
@@ -253,7 +253,7 @@ async def test_a_change_counts_again_once_a_hunk_is_reapplied(tmp_path, how, who
 @pytest.mark.parametrize("seed", range(8))
 async def test_the_state_follows_the_content_of_the_file(tmp_path, seed):
     """The state is correct after any sequence of reverts: of hunks, of the change, and of reverts."""
-    path, session, change, _ = await _two_places(tmp_path)
+    path, session, change, _ = await _two_hunks(tmp_path)
     choose = random.Random(seed)
     for _ in range(8):
         kind = choose.choice(["hunk", "hunk", "change", "revert"])
