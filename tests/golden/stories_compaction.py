@@ -143,10 +143,7 @@ async def policy_cowork(desk: Desk) -> None:
 
 @story(window=WINDOW, policy="cowork", chat={"checkpoint_every_messages": 0})
 async def policy_cowork_failing(desk: Desk) -> None:
-    """If no model writes the handoff, it contains the old messages themselves.
-
-    Only the policy's own checkpoints are on.
-    """
+    """If no model writes the handoff, it has the old messages; only the policy's own checkpoints are on."""
     await fill(desk, 7, rambling)
     await desk.send("list_checkpoints", of=CHAT)
 
