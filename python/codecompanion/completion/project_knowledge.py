@@ -1,4 +1,4 @@
-"""Chooses the content of other files to show to the model: signatures of names near the cursor, and similar pieces.
+"""Chooses the content of other files to show to the model: signatures of names near the cursor, and similar chunks.
 
 Pure: the index and the files arrive as arguments. The selection is ordered by path and line, not by score, so that it
 stays the same between requests and hits the server's prompt cache.
@@ -13,29 +13,29 @@ from heapq import heapify, heappop, heapreplace, nsmallest
 
 import msgspec
 
-from codecompanion.completion.file_pieces import FilePieces, Piece, ScoredPiece, score_pieces
 from codecompanion.completion.near_names import NAME
 from codecompanion.completion.prompt_budgets import budgets
+from codecompanion.completion.similar_chunks import Chunk, FileChunks, ScoredChunk, score_chunks
 from codecompanion.model.code import Definition
 
 _TYPES = ("class", "interface", "type", "module")
 _LEFT_OUT = "…"
 _MIN_PIECE_CHARS = 60
-"""The search for pieces stops when fewer characters than this are free, because hardly any piece fits."""
+"""The search for chunks stops when fewer characters than this are free, because hardly any chunk fits."""
 
 
 class ProjectFile(msgspec.Struct, frozen=True):
-    """A file that supplies pieces; `recent`: its recently edited or visited lines."""
+    """A file that supplies chunks; `recent`: its recently edited or visited lines."""
 
     path: str
-    pieces: FilePieces
+    chunks: FileChunks
     recent: tuple[tuple[int, int], ...] = ()
 
 
 class ProjectView(msgspec.Struct, frozen=True):
     """The project information available for one cursor position.
 
-    The edited file contributes only pieces outside the window.
+    The edited file contributes only chunks outside the window.
 
     `files_with`: maps each name to the number of files, out of `total_files`, that contain it. `definitions`: pairs
     (path, definition) of names near the cursor, of imported names, and of the members of types among them.
@@ -76,19 +76,19 @@ def choose(
             limit -= cost
             left -= cost
             signatures[path].append(line)
-    chosen: dict[str, list[Piece]] = defaultdict(list)
+    chosen: dict[str, list[Chunk]] = defaultdict(list)
     lines = {line.strip() for line in shown.split("\n")}
     worth = _worth(view, weights)
     for scored in _by_turns(_best(view, worth), worth, shown):
         if left < _MIN_PIECE_CHARS:
             break
-        piece, path = scored.piece, scored.path
-        lines_cost = (piece.text.count("\n") + 2) * chars_per_line
-        cost = len(piece.text) + 3 + lines_cost
+        chunk, path = scored.chunk, scored.path
+        lines_cost = (chunk.text.count("\n") + 2) * chars_per_line
+        cost = len(chunk.text) + 3 + lines_cost
         cost += 0 if path in chosen or path in signatures else _entry_cost(path, chars_per_line)
-        if cost <= left and not _is_known(piece, lines):
+        if cost <= left and not _is_known(chunk, lines):
             left -= cost
-            chosen[path].append(piece)
+            chosen[path].append(chunk)
     return tuple(
         KnownFile(path, _text(signatures.get(path, []), chosen.get(path, [])))
         for path in sorted({*signatures, *chosen})
@@ -100,18 +100,18 @@ def _entry_cost(path: str, chars_per_line: int) -> int:
     return len(path) + 16 + chars_per_line
 
 
-def _best(view: ProjectView, worth: Mapping[str, int]) -> list[ScoredPiece]:
-    """Return the most similar pieces, best first."""
-    table = budgets().pieces
-    scored: list[ScoredPiece] = []
+def _best(view: ProjectView, worth: Mapping[str, int]) -> list[ScoredChunk]:
+    """Return the most similar chunks, best first."""
+    table = budgets().chunks
+    scored: list[ScoredChunk] = []
     for file in view.files:
-        scored += score_pieces(file.path, file.pieces, worth, file.recent)
-    return nsmallest(table.max_pieces, scored, key=lambda one: (-one.score, one.path, one.piece.start))
+        scored += score_chunks(file.path, file.chunks, worth, file.recent)
+    return nsmallest(table.max_chunks, scored, key=lambda one: (-one.score, one.path, one.chunk.start))
 
 
-def _by_turns(scored: Sequence[ScoredPiece], worth: Mapping[str, int], shown: str) -> Iterator[ScoredPiece]:
-    """Yield the pieces one by one, each time the piece that adds most to the prompt and the pieces already yielded."""
-    table = budgets().pieces
+def _by_turns(scored: Sequence[ScoredChunk], worth: Mapping[str, int], shown: str) -> Iterator[ScoredChunk]:
+    """Yield the chunks one by one, each time the chunk that adds most to the prompt and the chunks already yielded."""
+    table = budgets().chunks
     known, counts = frozenset(NAME.findall(shown)), dict[str, float](worth)
     turns = [_Turn(one, known, worth, table.novelty) for one in scored]
     left = [(-turn.score(counts), place) for place, turn in enumerate(turns)]
@@ -121,7 +121,7 @@ def _by_turns(scored: Sequence[ScoredPiece], worth: Mapping[str, int], shown: st
         now = -turns[place].score(counts)
         heapreplace(left, (now, place))
         if left[0][1] != place:
-            continue  # weights only decrease: a piece that is still first is the best of all
+            continue  # weights only decrease: a chunk that is still first is the best of all
         heappop(left)
         yield turns[place].scored
         for name in turns[place].near:
@@ -129,27 +129,27 @@ def _by_turns(scored: Sequence[ScoredPiece], worth: Mapping[str, int], shown: st
 
 
 class _Turn:
-    """A queued piece: its names that also occur near the cursor, and a score that depends on its share of new names."""
+    """A queued chunk: its names that also occur near the cursor, and a score that depends on its share of new names."""
 
-    def __init__(self, scored: ScoredPiece, known: frozenset[str], worth: Mapping[str, int], power: float) -> None:
-        names = scored.piece.names
+    def __init__(self, scored: ScoredChunk, known: frozenset[str], worth: Mapping[str, int], power: float) -> None:
+        names = scored.chunk.names
         self.scored = scored
         self.near = sorted(names & worth.keys())
         self._whole = sum(worth[name] for name in self.near)
         self._own: float = scored.score * ((len(names - known) + 1) / (len(names) + 1)) ** power
 
     def score(self, counts: Mapping[str, float]) -> float:
-        """Return the current worth of the piece, with names weighted by `counts`."""
+        """Return the current worth of the chunk, with names weighted by `counts`."""
         return self._own * sum(counts[name] for name in self.near) / self._whole if self._whole else self._own
 
 
 def _worth(view: ProjectView, weights: Mapping[str, float]) -> dict[str, int]:
-    """Return the worth of each name: higher for near and rare names; names in too many pieces are left out."""
-    table = budgets().pieces
-    total = sum(len(file.pieces.pieces) for file in view.files)
+    """Return the worth of each name: higher for near and rare names; names in too many chunks are left out."""
+    table = budgets().chunks
+    total = sum(len(file.chunks.chunks) for file in view.files)
     worth: dict[str, int] = {}
     for name, weight in weights.items():
-        count = sum(len(file.pieces.by_name.get(name, ())) for file in view.files)
+        count = sum(len(file.chunks.by_name.get(name, ())) for file in view.files)
         if 0 < count <= max(table.few, total * table.max_share):
             worth[name] = round(1000 * weight * _rarity(view, name) * math.log(1 + total / count))
     return worth
@@ -162,11 +162,11 @@ def _rarity(view: ProjectView, name: str) -> float:
     return math.log(1 + view.total_files / (count or budgets().near.unknown_in))
 
 
-def _is_known(piece: Piece, lines: set[str]) -> bool:
-    """Return whether most lines of a piece are already visible in the window, as in a copy or the same file."""
-    own = [line.strip() for line in piece.text.split("\n") if len(line.strip()) > 3]
+def _is_known(chunk: Chunk, lines: set[str]) -> bool:
+    """Return whether most lines of a chunk are already visible in the window, as in a copy or the same file."""
+    own = [line.strip() for line in chunk.text.split("\n") if len(line.strip()) > 3]
     known = sum(line in lines for line in own)
-    return known > budgets().pieces.max_known * len(own)
+    return known > budgets().chunks.max_known * len(own)
 
 
 def _signatures(view: ProjectView, weights: Mapping[str, float], shown: str) -> Iterator[tuple[str, str]]:
@@ -204,13 +204,13 @@ def _full_name(definition: Definition) -> str:
     return f"{definition.parent}.{definition.name}" if definition.parent else definition.name
 
 
-def _text(signatures: Sequence[str], pieces: Sequence[Piece]) -> str:
-    """Return the text to show for a file: its signatures, then its pieces, with a marker for omitted lines."""
+def _text(signatures: Sequence[str], chunks: Sequence[Chunk]) -> str:
+    """Return the text to show for a file: its signatures, then its chunks, with a marker for omitted lines."""
     parts = list(signatures)
     end = 0
-    for piece in sorted(pieces, key=lambda piece: piece.start):
-        if parts and piece.start > end + 1:
+    for chunk in sorted(chunks, key=lambda chunk: chunk.start):
+        if parts and chunk.start > end + 1:
             parts.append(_LEFT_OUT)
-        parts.append(piece.text)
-        end = piece.end
+        parts.append(chunk.text)
+        end = chunk.end
     return "\n".join(parts)

@@ -26,14 +26,14 @@ class Near(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_files: int
 
 
-class Pieces(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits for splitting files into pieces and choosing them."""
+class Chunks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Limits for splitting files into chunks and choosing them."""
 
     min_lines: int
     max_lines: int
     files: int
     max_file_bytes: int
-    max_pieces: int
+    max_chunks: int
     max_known: float
     max_share: float
     few: int
@@ -60,7 +60,7 @@ class Budgets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature_chars: int
     suffix_share: float
     near: Near
-    pieces: Pieces
+    chunks: Chunks
     signatures: Signatures
 
 

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codecompanion.completion.families import families, family_named
-from codecompanion.completion.file_pieces import cut_pieces
 from codecompanion.completion.forms import as_comments, build_project_prompt, line_cost
 from codecompanion.completion.near_names import near_names, strongest
 from codecompanion.completion.project_knowledge import KnownFile, ProjectFile, ProjectView, choose
 from codecompanion.completion.prompt import build_prompt
 from codecompanion.completion.prompt_budgets import budgets
+from codecompanion.completion.similar_chunks import split_into_chunks
 from codecompanion.model.code import Definition
 
 
 def file(path, text, *recent):
-    return ProjectFile(path, cut_pieces(text), recent)
+    return ProjectFile(path, split_into_chunks(text), recent)
 
 
 def function(name, signature, *, kind="function", parent=""):
@@ -38,14 +38,14 @@ def test_names_weigh_less_with_distance_from_the_cursor():
 
 def test_pieces_are_whole_lines_in_order_and_end_at_empty_lines():
     text = "\n".join("" if number % 12 == 11 else f"line_{number}()" for number in range(100))
-    pieces = cut_pieces(text, 11).pieces
+    chunks = split_into_chunks(text, 11).chunks
     lines = text.split("\n")
-    for piece in pieces:
-        assert piece.text == "\n".join(lines[piece.start - 11 : piece.end - 10]).strip("\n")
-        assert piece.end - piece.start < budgets().pieces.max_lines
-    assert [piece.start for piece in pieces[1:]] == [piece.end + 1 for piece in pieces[:-1]]
-    assert pieces[0].start == 11
-    assert cut_pieces("\n\n").pieces == ()
+    for chunk in chunks:
+        assert chunk.text == "\n".join(lines[chunk.start - 11 : chunk.end - 10]).strip("\n")
+        assert chunk.end - chunk.start < budgets().chunks.max_lines
+    assert [chunk.start for chunk in chunks[1:]] == [chunk.end + 1 for chunk in chunks[:-1]]
+    assert chunks[0].start == 11
+    assert split_into_chunks("\n\n").chunks == ()
 
 
 def test_the_piece_that_shares_rare_names_comes_first():
@@ -161,7 +161,7 @@ def test_without_context_it_is_the_documents_prompt(family):
 
 
 def test_a_similar_second_piece_comes_after_a_different_one():
-    """A name counts less once it was shown, and a piece more if its names are new."""
+    """A name counts less once it was shown, and a chunk more if its names are new."""
     same = "open_store()\nread_rows()\nwrite_rows()\n"
     view = ProjectView((file("a.py", same), file("b.py", same + "\n"), file("c.py", "other_near()\nmore_near()\n")))
     weights = {"open_store": 1.0, "read_rows": 1.0, "write_rows": 1.0, "other_near": 1.0, "more_near": 0.9}

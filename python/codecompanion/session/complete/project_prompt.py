@@ -100,7 +100,7 @@ class SteadyKnowledge:
             known = _choose(view, plan, plan.knowledge_chars - spare, cost)
             size = sum(one.cost(cost) for one in known)
             if size + _WASTED_CHARS < plan.knowledge_chars and (plan.window.above or plan.window.below):
-                # The file may use the project's spare room; the extra room lets all pieces be packed again.
+                # The file may use the project's spare room; the extra room lets all chunks be packed again.
                 room = size + _PACKING_CHARS
                 plan = self._plan(place, total, room + spare)
                 known = _choose(view, plan, min(room, plan.knowledge_chars), cost)

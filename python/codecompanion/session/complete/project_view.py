@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from codecompanion.completion.file_pieces import FilePieces, cut_pieces
 from codecompanion.completion.near_names import strongest
 from codecompanion.completion.project_knowledge import ProjectFile, ProjectView
 from codecompanion.completion.prompt_budgets import budgets
+from codecompanion.completion.similar_chunks import FileChunks, split_into_chunks
 from codecompanion.completion.window import Window
 from codecompanion.errors import StoreError
 from codecompanion.model.code import Definition
@@ -50,7 +50,7 @@ class _Buffer(msgspec.Struct, frozen=True):
 
     text: str
     mark: tuple[int, int] | None
-    pieces: FilePieces
+    chunks: FileChunks
 
 
 class ProjectReader:
@@ -64,7 +64,7 @@ class ProjectReader:
         self._real_root = Path(os.path.realpath(root))
         self._base = f"{root}/"
         self._reader, self._is_secret = reader, is_secret
-        self._pieces: OrderedDict[str, tuple[tuple[int, int], FilePieces]] = OrderedDict()
+        self._chunks: OrderedDict[str, tuple[tuple[int, int], FileChunks]] = OrderedDict()
         self._unsaved: dict[str, _Buffer] = {}
         self._lock = threading.Lock()
         self.version = 0
@@ -75,7 +75,7 @@ class ProjectReader:
 
     def lay_over(self, texts: Mapping[str, str]) -> None:
         """Use unsaved buffers in place of their files, until the files are written or this method is called again."""
-        most = budgets().pieces.max_file_bytes
+        most = budgets().chunks.max_file_bytes
         known, found = self._unsaved, dict[str, _Buffer]()
         for path, text in texts.items():
             before = known.get(path)
@@ -84,7 +84,7 @@ class ProjectReader:
             elif not self._is_secret(path):
                 shown, why = without_secrets(text, path) if len(text) <= most else (text, "")
                 is_read = "\0" not in text and len(text) <= most and not why
-                found[path] = _Buffer(text, self._mark(path), cut_pieces(shown) if is_read else FilePieces())
+                found[path] = _Buffer(text, self._mark(path), split_into_chunks(shown) if is_read else FileChunks())
         self._unsaved = found
         if {path: one.text for path, one in known.items()} != {path: one.text for path, one in found.items()}:
             self.note_change()
@@ -122,7 +122,7 @@ class ProjectReader:
         files = [
             ProjectFile(name, found, tuple(ranges.get(name, ())))
             for name in dict.fromkeys(paths)
-            if name != path and (found := self._read(name)).pieces
+            if name != path and (found := self._read(name)).chunks
         ]
         files += _rest_of_file(path, window)
         return ProjectView(tuple(files), tuple(definitions), related.files_with, related.total_files)
@@ -136,7 +136,7 @@ class ProjectReader:
                 self._reader,
                 wanted,
                 path,
-                limit=table.pieces.files,
+                limit=table.chunks.files,
                 max_share=table.near.max_file_share,
                 few=table.near.min_files,
                 many=table.near.max_files,
@@ -177,42 +177,42 @@ class ProjectReader:
         except OSError:
             pass  # the folder does not exist yet
         names = sorted(one for one in found if one.endswith(ending) and one != name)
-        count = 2 * table.pieces.files if is_only_source else table.near.siblings
+        count = 2 * table.chunks.files if is_only_source else table.near.siblings
         return [f"{folder}/{one}" if folder else one for one in names[:count]]
 
-    def _read(self, path: str) -> FilePieces:
+    def _read(self, path: str) -> FileChunks:
         """Return the snippets of a project file, or none if the file may not be read."""
         mark, unsaved = self._mark(path), self._unsaved.get(path)
         if unsaved is not None and unsaved.mark == mark:
-            return unsaved.pieces
+            return unsaved.chunks
         if mark is None:
-            return FilePieces()
+            return FileChunks()
         try:
             with self._lock:
-                known = self._pieces.get(path)
+                known = self._chunks.get(path)
                 if known is not None and known[0] == mark:
-                    self._pieces.move_to_end(path)
+                    self._chunks.move_to_end(path)
                     return known[1]
-            pieces = self._cut(path, mark[1])
+            chunks = self._cut(path, mark[1])
         except (OSError, ValueError):
-            return FilePieces()
+            return FileChunks()
         with self._lock:
-            self._pieces[path] = (mark, pieces)
-            while len(self._pieces) > _KEPT_FILES:
-                self._pieces.popitem(last=False)
-        return pieces
+            self._chunks[path] = (mark, chunks)
+            while len(self._chunks) > _KEPT_FILES:
+                self._chunks.popitem(last=False)
+        return chunks
 
-    def _cut(self, path: str, size: int) -> FilePieces:
+    def _cut(self, path: str, size: int) -> FileChunks:
         whole = Path(os.path.realpath(self.root / path))
         if self._is_secret(path) or not whole.is_relative_to(self._real_root) or not whole.is_file():
-            return FilePieces()
-        if size > budgets().pieces.max_file_bytes:
-            return FilePieces()
+            return FileChunks()
+        if size > budgets().chunks.max_file_bytes:
+            return FileChunks()
         content = whole.read_bytes()
         if b"\0" in content:
-            return FilePieces()
+            return FileChunks()
         text, why = without_secrets(content.decode("utf-8", "replace").replace("\r\n", "\n"), path)
-        return FilePieces() if why else cut_pieces(text)
+        return FileChunks() if why else split_into_chunks(text)
 
 
 def _rest_of_file(path: str, window: Window) -> list[ProjectFile]:
@@ -220,5 +220,5 @@ def _rest_of_file(path: str, window: Window) -> list[ProjectFile]:
     above, below = window.above[-_MAX_OWN_CHARS:], window.below[:_MAX_OWN_CHARS]
     skipped = window.above.count("\n") - above.count("\n")
     shown = (window.above + window.prefix + window.suffix).count("\n")
-    parts = (cut_pieces(above, skipped + 1), cut_pieces(below, shown + 1))
-    return [ProjectFile(path, part) for part in parts if part.pieces]
+    parts = (split_into_chunks(above, skipped + 1), split_into_chunks(below, shown + 1))
+    return [ProjectFile(path, part) for part in parts if part.chunks]

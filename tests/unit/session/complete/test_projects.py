@@ -190,7 +190,7 @@ async def test_unsaved_buffers_override_their_files(make, now, tmp_path):
         assert indexes.made[root].unsaved == {"pkg/a.py": "def new_name(): ...\n"}
         version, window = reader.version, cut_window("", "")
         assert version > 0, "what was chosen before is chosen again"
-        texts = [piece.text for file in reader.view("pkg/c.py", window, {}).files for piece in file.pieces.pieces]
+        texts = [chunk.text for file in reader.view("pkg/c.py", window, {}).files for chunk in file.chunks.chunks]
         assert texts == ["def new_name(): ..."]
         for seconds in (1, REFRESH_EVERY_S):
             now[0] += seconds
@@ -205,7 +205,7 @@ async def test_unsaved_buffers_override_their_files(make, now, tmp_path):
         editor.texts = {root / "pkg/new.py": "def newer_name(): ...\n"}
         await projects.find("pkg/d.py", str(root))
         await settle(projects)
-        texts = [piece.text for file in reader.view("pkg/d.py", window, {}).files for piece in file.pieces.pieces]
+        texts = [chunk.text for file in reader.view("pkg/d.py", window, {}).files for chunk in file.chunks.chunks]
         assert texts == ["def written_name(): ...", "def newer_name(): ..."]
         editor.texts = None
         await projects.find("pkg/e.py", str(root))
