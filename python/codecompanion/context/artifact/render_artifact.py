@@ -69,28 +69,28 @@ def render(artifact: Artifact, limit: int) -> str:
     """
     if limit < _size(HEADER):
         return cut_bytes(HEADER, limit)
-    laying = _laid(artifact, limit)
-    if artifact.constraint_turn_ids and not laying.has_all(_CONSTRAINTS):
-        laying = _laid(msgspec.structs.replace(artifact, constraint_turn_ids={}), limit)
-    return "".join(_assembled({name: laying.shown(name) for name in laying.places}))
+    layout = _lay_out(artifact, limit)
+    if artifact.constraint_turn_ids and not layout.has_all(_CONSTRAINTS):
+        layout = _lay_out(msgspec.structs.replace(artifact, constraint_turn_ids={}), limit)
+    return "".join(_assembled({name: layout.shown(name) for name in layout.places}))
 
 
-def _laid(artifact: Artifact, limit: int) -> _Laying:
-    laying = _Laying(_blocks(artifact), limit)
-    if laying.open_all(_FIRST, may_cut=True):
-        laying.add_rules(limit // 2)
-        laying.open_all(_OTHERS)
-        for name in tuple(laying.places):
-            laying.fill(name, int(limit * laying.blocks[name].share))
-        laying.add_rules(limit)
-        laying.open_all((name for name in _OTHERS if name not in laying.places), may_cut=True)
-        for name in tuple(laying.places):
-            laying.fill(name, limit)
-        laying.cut_one_in("done")
-    return laying
+def _lay_out(artifact: Artifact, limit: int) -> _SummaryLayout:
+    layout = _SummaryLayout(_blocks(artifact), limit)
+    if layout.open_all(_FIRST, may_cut=True):
+        layout.add_rules(limit // 2)
+        layout.open_all(_OTHERS)
+        for name in tuple(layout.places):
+            layout.fill(name, int(limit * layout.blocks[name].share))
+        layout.add_rules(limit)
+        layout.open_all((name for name in _OTHERS if name not in layout.places), may_cut=True)
+        for name in tuple(layout.places):
+            layout.fill(name, limit)
+        layout.cut_one_in("done")
+    return layout
 
 
-class _Laying:
+class _SummaryLayout:
     """A summary being filled; `places` maps each open section to the indexes of its lines."""
 
     def __init__(self, blocks: Mapping[str, _Block], limit: int) -> None:

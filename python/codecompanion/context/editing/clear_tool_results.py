@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.context.editing.age import newest_finished_turn, old_messages
-from codecompanion.context.editing.referenced_content import pointed_at, stands_for_attached
+from codecompanion.context.editing.referenced_content import attached_mentions, referenced_indexes
 from codecompanion.context.strategy_parameters import ClearToolResults, RawTail
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.invariants import pair_tool_calls
@@ -32,7 +32,7 @@ def clear_tool_results(work: Work, params: ClearToolResults, env: Env) -> Outcom
     old = old_messages(work.messages, params.older_than, env, params.keep_share)
     excess = _raw_excess(work.messages, params.stop_when, env)
     is_some = bool(params.older_than.count)
-    in_use = pointed_at(work.messages, env.cycle) if is_some else stands_for_attached(work.messages)
+    in_use = referenced_indexes(work.messages, env.cycle) if is_some else attached_mentions(work.messages)
     edits: list[tuple[int, Message]] = []
     for index, tool in _results(work.messages):
         if excess is not None and excess <= 0:

@@ -32,7 +32,7 @@ from codecompanion.context.editing.age import newest_finished_turn
 from codecompanion.context.editing.file_uses import FileUses
 from codecompanion.context.editing.needed_reads import why_needed, why_not_needed
 from codecompanion.context.editing.old_replies import shorten_calls, without_reasoning
-from codecompanion.context.editing.referenced_content import pointed_at
+from codecompanion.context.editing.referenced_content import referenced_indexes
 from codecompanion.context.strategy_parameters import ClearWhenItPays
 from codecompanion.context.work import Env, Messages, Outcome, Skipped, Work
 from codecompanion.model.messages import Message, ReasoningPart, is_question_context, with_changes
@@ -150,7 +150,7 @@ def _find_shorter(messages: Messages, uses: FileUses, params: ClearWhenItPays, e
     placeholder = TEMPLATES[params.template]
     cost = env.count_text(placeholder)
     found: dict[int, _Shorter] = {}
-    in_use = pointed_at(messages, env.cycle)
+    in_use = referenced_indexes(messages, env.cycle)
     for index in uses.open:
         if index >= tail:
             break

@@ -12,15 +12,15 @@ from itertools import takewhile
 from codecompanion.context.work import Messages
 
 
-def pointed_at(messages: Messages, cycle: int) -> frozenset[int]:
+def referenced_indexes(messages: Messages, cycle: int) -> frozenset[int]:
     """Return the indexes of earlier messages that this cycle refers to, in whole or in part."""
     turn = takewhile(lambda message: message.cycle == cycle or message.cycle is None, reversed(messages))
     named = {name for message in turn for one in message.references for name in one.ids}
     earlier = frozenset(i for i, message in enumerate(messages) if message.cycle != cycle and message.id in named)
-    return earlier | stands_for_attached(messages)
+    return earlier | attached_mentions(messages)
 
 
-def stands_for_attached(messages: Messages) -> frozenset[int]:
+def attached_mentions(messages: Messages) -> frozenset[int]:
     """Return the indexes of single-file mentions that an attachment refers to instead of including the text."""
     named = {name for message in messages for one in message.references if one.restores for name in one.ids}
     if not named:

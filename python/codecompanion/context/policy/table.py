@@ -90,13 +90,13 @@ def check_names(policy: Policy, key: str) -> None:
             raise ConfigError(f"{where}.target", "it is missing, but a tier depends on it", "{ at = 0.5 }")
     _check_event(policy.status_event, f"{key}.status_event")
     for option, target in policy.options.items():
-        if led_to(policy, target) != target:
+        if existing_option_path(policy, target) != target:
             raise ConfigError(
                 f"{key}.options.{option}", f"{target!r} does not exist", "a place in this policy's stages"
             )
 
 
-def led_to(policy: Policy, target: str) -> str:
+def existing_option_path(policy: Policy, target: str) -> str:
     """Return an option's path without the stages that lack it, or "" if every stage lacks it."""
     known = {stage.id: stage for stage in policy.stages}
     ids, _, path = target.partition(".")
@@ -106,7 +106,9 @@ def led_to(policy: Policy, target: str) -> str:
 
 def without_lost_options(policy: Policy, key: str) -> Policy:
     """Return a policy without the options whose path no longer exists; raises `ConfigError` like `check_names`."""
-    options = {option: place for option, target in policy.options.items() if (place := led_to(policy, target))}
+    options = {
+        option: place for option, target in policy.options.items() if (place := existing_option_path(policy, target))
+    }
     kept = msgspec.structs.replace(policy, options=options)
     check_names(kept, key)
     return kept

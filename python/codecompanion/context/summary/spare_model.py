@@ -21,7 +21,7 @@ EXPECTED_TOKENS = 700
 NOT_WORTH_IT = Failed("in a window this small, a summary takes more tokens than it can save")
 
 
-def why_not_again(env: Env, *, asks_unusable: bool) -> Failed | None:
+def earlier_failure(env: Env, *, asks_unusable: bool) -> Failed | None:
     """Return a failure if the model is not to be asked because of an earlier unusable summary in this chat, or None."""
     if asks_unusable or not env.unusable_writer:
         return None

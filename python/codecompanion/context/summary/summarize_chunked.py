@@ -14,7 +14,7 @@ import msgspec
 
 from codecompanion import prompts
 from codecompanion.context.strategy_parameters import SummarizeChunked
-from codecompanion.context.summary.spare_model import why_not_again
+from codecompanion.context.summary.spare_model import earlier_failure
 from codecompanion.context.summary.summarize_one import by_code
 from codecompanion.context.summary.summary_run import SummaryRun, Texts
 from codecompanion.context.transcript.chunk_entries import chunk_entries, chunk_greedily
@@ -36,7 +36,7 @@ def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
     """
     if not work.removed:
         return Skipped("nothing_to_summarise", "nothing to summarise yet")
-    if known := why_not_again(env, asks_unusable=params.asks_unusable):
+    if known := earlier_failure(env, asks_unusable=params.asks_unusable):
         return by_code(work, known, env)
     run = _Run(work, params, env)
     chunks, notes = run.plan(work.removed)

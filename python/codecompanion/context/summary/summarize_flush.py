@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from codecompanion.context.strategy_parameters import FormatTranscript, SummarizeFlush, SummarizeOne
-from codecompanion.context.summary.spare_model import why_not_again
+from codecompanion.context.summary.spare_model import earlier_failure
 from codecompanion.context.summary.summarize_one import summarize_one
 from codecompanion.context.transcript.format_transcript import format_transcript
 from codecompanion.context.work import Env, Outcome, Skipped, Steps, Work
@@ -38,7 +38,7 @@ def _select(work: Work, params: SummarizeFlush, env: Env) -> Outcome:
         return Skipped("memory_off", "the memory is switched off")
     if env.window < params.spares_below:
         return Skipped("small_window", "the window is too small for a separate memory summary")
-    if known := why_not_again(env, asks_unusable=params.asks_unusable):
+    if known := earlier_failure(env, asks_unusable=params.asks_unusable):
         return Skipped("unusable_writer", known.reason)
     said = [message for message in work.messages if not is_system_prompt(message) and message.tag not in STARTING_TAGS]
     if len(said) < params.min_messages:

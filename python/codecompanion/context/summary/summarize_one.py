@@ -18,7 +18,7 @@ from codecompanion.context.strategy_parameters import SchemaName, SummarizeLedge
 from codecompanion.context.summary.fit_summary import level
 from codecompanion.context.summary.in_place import in_place
 from codecompanion.context.summary.judge_reply import inside_form
-from codecompanion.context.summary.spare_model import NOT_WORTH_IT, why_not_again
+from codecompanion.context.summary.spare_model import NOT_WORTH_IT, earlier_failure
 from codecompanion.context.summary.summary_run import Question, SummaryRun, Texts
 from codecompanion.context.transcript.chunk_entries import chunk_entries, fit_entry
 from codecompanion.context.transcript.format_transcript import escape
@@ -47,7 +47,7 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
     """
     if not work.transcript:
         return Skipped("nothing_to_summarise", "nothing to summarise yet")
-    if known := why_not_again(env, asks_unusable=params.asks_unusable):
+    if known := earlier_failure(env, asks_unusable=params.asks_unusable):
         return by_code(work, known, env, params.schema)
     budget = summary_budget(work, params, env)
     run = _Run(work, params, env, budget)
