@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codecompanion.store.sqlite_connection import told_as_ours
+from codecompanion.store.sqlite_connection import translate_errors
 from codecompanion.store.store import Store
 
 PLENTY = 1_000_000
@@ -78,7 +78,7 @@ def _refuse_blobs(store: Store) -> None:
     """Accept rows, but fail to write blobs."""
 
     def put(content: bytes) -> str:
-        with told_as_ours(_path(store)):
+        with translate_errors(_path(store)):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "blobs")
 
     store._blobs.put = put  # type: ignore[method-assign]

@@ -29,7 +29,7 @@ from codecompanion.store.sqlite_connection import (
     is_damage,
     make_private_folder,
     primary_code,
-    told_as_ours,
+    translate_errors,
 )
 from codecompanion.store.store import Clock, Report, Store, suspicion_of
 
@@ -58,7 +58,7 @@ def open_store(data_dir: Path, clock: Clock = time.time, report: Report = log_pr
         StoreCorrupt: the file is damaged and another Neovim has it open, so it cannot be repaired now.
     """
     path = data_dir / FILE_NAME
-    with told_as_ours(path):
+    with translate_errors(path):
         make_private_folder(data_dir)
         turn = FileLock(data_dir / "opening.lock")
         try:

@@ -77,7 +77,7 @@ def explain(error: Exception, path: Path | None) -> StoreError:
 
 
 @contextlib.contextmanager
-def told_as_ours(path: Path | None) -> Iterator[None]:
+def translate_errors(path: Path | None) -> Iterator[None]:
     """Convert sqlite3 and OS errors raised in the block to `StoreError`."""
     try:
         yield
@@ -145,7 +145,7 @@ class Database:
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Yield the read connection to the block; errors are raised as `StoreError`."""
-        with self._read_lock, told_as_ours(self.path):
+        with self._read_lock, translate_errors(self.path):
             yield self._reader
 
     def exchange(self, *, fold_in: bool = True) -> None:

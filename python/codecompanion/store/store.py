@@ -161,7 +161,7 @@ class Store:
 
         return self._writer.submit(run)
 
-    def reached(self) -> dict[str, int]:
+    def newest_seqs(self) -> dict[str, int]:
         """Return the newest sequence number of each chat, keyed by chat id."""
         with self._reading() as connection:
             return dict(connection.execute("SELECT chat_id, last_seq FROM chats"))

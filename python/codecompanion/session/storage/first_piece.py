@@ -38,14 +38,14 @@ def read_newest(services: Services, chat_id: str) -> Newest | None:
         StoreError: the store cannot be read.
     """
     store, keeping = services.store, services.keeping
-    reached = keeping.checkpoints.reached_by(file_name(chat_id)) if keeping is not None else 0
+    checkpoint_seq = keeping.checkpoints.newest_seq_of(file_name(chat_id)) if keeping is not None else 0
     for limit in READ:
         tail = store.read_tail(chat_id, limit)
         if tail is None:
             return None
         events, state = tail
         newest = events[-1].seq
-        if newest < 2 * limit or newest < reached or state.purpose:
+        if newest < 2 * limit or newest < checkpoint_seq or state.purpose:
             return None
         shown = newest_entries(events, state)
         if shown is not None:

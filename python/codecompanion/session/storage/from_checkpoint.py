@@ -57,11 +57,11 @@ async def restore_chat(services: Services, wanted: str, cwd: str) -> dict[str, A
     await durable(services.store.acquire(chat_id))
     try:
         # Its newest checkpoint records how far the log had come; that has not changed (`missing_chats`).
-        reached = 0 if events else (await asyncio.to_thread(keeping.checkpoints.reached)).get(file_name(chat), 0)
+        newest_seq = 0 if events else (await asyncio.to_thread(keeping.checkpoints.newest_seqs)).get(file_name(chat), 0)
         payloads = _payloads(services, state, chat, note, cwd)
         # A chat restored under its own id has the time of its checkpoint; a copy is new.
         at = state.snapshot.timestamp / 1000 if not events and state.snapshot.timestamp else None
-        await durable(services.store.append(chat_id, payloads, after_seq=reached, at=at))
+        await durable(services.store.append(chat_id, payloads, after_seq=newest_seq, at=at))
         if state.snapshot.queues.pending_follow_ups:
             await durable(services.store.save_draft(chat_id, "\n\n".join(state.snapshot.queues.pending_follow_ups)))
     finally:

@@ -148,11 +148,11 @@ class MissingChats:
 
 def find_missing(store: Store, files: CheckpointFiles) -> list[MissingChat]:
     """Return the missing chats, newest first; reads the first bytes of one file per chat."""
-    here = {file_name(chat): last for chat, last in store.reached().items()}
+    here = {file_name(chat): last for chat, last in store.newest_seqs().items()}
     found = []
-    for name, reached in files.reached().items():
+    for name, newest_seq in files.newest_seqs().items():
         last = here.get(name)
-        if last is not None and last >= reached:
+        if last is not None and last >= newest_seq:
             continue
         entries = files.list_checkpoints(name)
         damaged = next((entry for entry in entries if entry.kind == "damaged"), None)
@@ -174,9 +174,9 @@ async def catch_up(services: Services, chat: str) -> int:
     if keeping is None:
         return 0
     store = services.store
-    reached = await asyncio.to_thread(keeping.checkpoints.reached_by, file_name(chat))
-    since = await asyncio.to_thread(store.load_events, chat, reached - 1) if reached else []
-    events = await asyncio.to_thread(store.load_events, chat) if reached and not since else []
+    newest_seq = await asyncio.to_thread(keeping.checkpoints.newest_seq_of, file_name(chat))
+    since = await asyncio.to_thread(store.load_events, chat, newest_seq - 1) if newest_seq else []
+    events = await asyncio.to_thread(store.load_events, chat) if newest_seq and not since else []
     if not events:
         return 0
     await asyncio.to_thread(keeping.checkpoints.keep_newest, chat)  # the next checkpoint overwrites it
@@ -196,7 +196,7 @@ async def catch_up(services: Services, chat: str) -> int:
         payloads = [ViewChanged(change_id=services.new_token(), kind="repaired", removed=removed, inserted=inserted)]
     payloads.append(PolicyEvent(name="session_restored", fields={"chat": chat, "note": note}))
     at = state.snapshot.timestamp / 1000 if state.snapshot.timestamp else None
-    await durable(store.append(chat, payloads, after_seq=reached, at=at))
+    await durable(store.append(chat, payloads, after_seq=newest_seq, at=at))
     return len(added)
 
 

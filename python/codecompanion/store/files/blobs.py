@@ -15,7 +15,7 @@ from pathlib import Path
 from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.formats.regex import regex
 from codecompanion.store.durable_files import write_durably
-from codecompanion.store.sqlite_connection import told_as_ours
+from codecompanion.store.sqlite_connection import translate_errors
 
 FOLDER = "blobs"
 _SHA256 = regex(r"[0-9a-f]{64}")
@@ -39,7 +39,7 @@ class Blobs:
         if self._folder is None:
             self._in_memory[name] = content
             return name
-        with told_as_ours(self._folder):
+        with translate_errors(self._folder):
             target = self._folder / name
             if target.exists() and target.stat().st_size == len(content):
                 target.touch()  # keeps it from being deleted as unused before its next use
@@ -60,7 +60,7 @@ class Blobs:
         if self._folder is None:
             content = self._in_memory.get(name)
         else:
-            with told_as_ours(self._folder):
+            with translate_errors(self._folder):
                 path = self._folder / name
                 content = path.read_bytes() if path.exists() else None
         if content is None:

@@ -30,7 +30,7 @@ from codecompanion.model import checkpoint as payloads
 from codecompanion.store.durable_files import remove_drafts, write_durably
 from codecompanion.store.files.conversations import KEY, Conversations, Place, place_in
 from codecompanion.store.files.spans import Spans
-from codecompanion.store.sqlite_connection import make_private_folder, told_as_ours
+from codecompanion.store.sqlite_connection import make_private_folder, translate_errors
 
 FOLDER = "transcripts"
 KEPT, KEPT_BYTES = 10, 32 * 1024 * 1024
@@ -38,7 +38,7 @@ ALL_BYTES = 512 * 1024 * 1024
 REACHED = "logSeq"
 """The key for the sequence number of the newest log event at a checkpoint; the first key after the checksum."""
 _HEAD_BYTES = 64
-_REACHED = regex(rb'\{(?:"crc":"[0-9a-f]{8}",)?"logSeq":(\d{1,15})\b')
+_NEWEST_SEQ = regex(rb'\{(?:"crc":"[0-9a-f]{8}",)?"logSeq":(\d{1,15})\b')
 _CHECKSUM = regex(rb'\{"crc":"([0-9a-f]{8})",')
 _SAFE = regex(r"[A-Za-z0-9_-]{1,100}")
 _NAME = regex(r"(\d+)-([a-z_]+)-(\d+)-([A-Za-z0-9_-]+)\.json")
@@ -83,7 +83,7 @@ class CheckpointFiles:
         Raises:
             StoreUnavailable: the conversation cannot be written.
         """
-        with told_as_ours(self._conversations.folder):
+        with translate_errors(self._conversations.folder):
             self._make_folders()
             return Place(self._conversations.begin(file_name(chat_id)), 0)
 
@@ -93,7 +93,7 @@ class CheckpointFiles:
         Raises:
             StoreUnavailable: the lines could not be written; the earlier lines are unchanged.
         """
-        with told_as_ours(self._conversations.folder):
+        with translate_errors(self._conversations.folder):
             return self._conversations.append(file_name(chat_id), place, lines)
 
     def save_snapshot(self, chat_id: str, raw: Mapping[str, Any]) -> int:
@@ -103,7 +103,7 @@ class CheckpointFiles:
             StoreUnavailable: it could not be written; the previous one still exists.
         """
         content = with_checksum(payloads.encode_in_slices(raw))
-        with told_as_ours(self._snapshots):
+        with translate_errors(self._snapshots):
             self._make_folders()
             write_durably(self._snapshots / f"{file_name(chat_id)}.json", content)
         return len(content)
@@ -115,7 +115,7 @@ class CheckpointFiles:
             StoreUnavailable: it could not be written; the previous one is still the newest.
         """
         name = file_name(chat_id)
-        with told_as_ours(self._checkpoints):
+        with translate_errors(self._checkpoints):
             self._make_folders()
             earlier = self._checkpoints / name
             also = None
@@ -134,7 +134,7 @@ class CheckpointFiles:
         Raises:
             StoreUnavailable: they could not be written.
         """
-        with told_as_ours(self._spans.folder):
+        with translate_errors(self._spans.folder):
             self._make_folders()
             self._spans.append(file_name(chat_id), spans)
 
@@ -148,7 +148,7 @@ class CheckpointFiles:
 
         name = file_name(chat_id)
         self._spans.forget(name)
-        with told_as_ours(self.folder):
+        with translate_errors(self.folder):
             for path in self._files(name):
                 path.unlink(missing_ok=True)
             for folder in (self._checkpoints / name, self._conversations.folder / name):
@@ -159,7 +159,7 @@ class CheckpointFiles:
 
     def list_checkpoints(self, chat_id: str = "") -> list[StoredCheckpoint]:
         """Return the checkpoints (of one chat, or of all) for the picker, newest first, including unreadable ones."""
-        with told_as_ours(self._checkpoints):
+        with translate_errors(self._checkpoints):
             names = [file_name(chat_id)] if chat_id else sorted(self._names())
             found = [stored for name in names for stored in self._of_chat(name)]
         return sorted(found, key=lambda stored: stored.time, reverse=True)
@@ -167,7 +167,7 @@ class CheckpointFiles:
     def payloads_of(self, chat_id: str, name: str = "") -> list[StoredPayload]:
         """Return the files of a chat in the order in which to try them (R-473), starting with `name` if given."""
         chat = file_name(chat_id)
-        with told_as_ours(self.folder):
+        with translate_errors(self.folder):
             paths = [self._checkpoints / f"{chat}.json", *reversed(_kept(self._checkpoints / chat))]
             if name:
                 wanted = self._checkpoints / chat / f"{Path(name).name}.json"
@@ -181,23 +181,23 @@ class CheckpointFiles:
     def newest(self, chat_id: str) -> dict[str, Any] | None:
         """Return the newest checkpoint without its conversation, or None if there is none or it is unreadable."""
         path = self._checkpoints / f"{file_name(chat_id)}.json"
-        with told_as_ours(path):
+        with translate_errors(path):
             return _load(path, "checkpoint").raw if path.exists() else None
 
-    def reached(self) -> dict[str, int]:
+    def newest_seqs(self) -> dict[str, int]:
         """Return the last log event covered by each chat's newest checkpoint, by `file_name`; 0 = unknown.
 
         Reads the first bytes of each file: 0.1 ms per chat, measured on a busy machine.
         """
-        with told_as_ours(self._checkpoints):
-            return {name: self.reached_by(name) for name in self._names()}
+        with translate_errors(self._checkpoints):
+            return {name: self.newest_seq_of(name) for name in self._names()}
 
-    def reached_by(self, name: str) -> int:
+    def newest_seq_of(self, name: str) -> int:
         """Return the last log event covered by the newest checkpoint of the chat with this `file_name`; 0 = unknown."""
         head, path = b"", self._checkpoints / f"{name}.json"
-        with told_as_ours(path), contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        with translate_errors(path), contextlib.suppress(FileNotFoundError), path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
-        match = _REACHED.match(head)
+        match = _NEWEST_SEQ.match(head)
         return int(match[1]) if match else 0
 
     def keep_newest(self, chat_id: str) -> None:
@@ -207,7 +207,7 @@ class CheckpointFiles:
         """
         name = file_name(chat_id)
         newest = self._checkpoints / f"{name}.json"
-        with told_as_ours(newest):
+        with translate_errors(newest):
             loaded = _load(newest, "checkpoint")
             if loaded.raw is not None and _NAME.fullmatch(kept := _checkpoint_name(loaded.raw)):
                 make_private_folder(self._checkpoints / name)
@@ -215,7 +215,7 @@ class CheckpointFiles:
 
     def load_spans(self, chat_id: str) -> list[dict[str, Any]]:
         """Return the chat's stored words, oldest first, without lines truncated when a host was killed."""
-        with told_as_ours(self._spans.folder):
+        with translate_errors(self._spans.folder):
             return self._spans.load(file_name(chat_id))
 
     # ---- internals
@@ -279,7 +279,7 @@ class CheckpointFiles:
         if stored.raw is None or KEY not in stored.raw:
             return stored
         try:
-            with told_as_ours(self._conversations.folder):
+            with translate_errors(self._conversations.folder):
                 return msgspec.structs.replace(stored, raw=self._conversations.resolve(name, stored.raw))
         except StoreError as error:
             return StoredPayload(stored.kind, stored.where, problem=str(error))
@@ -338,7 +338,7 @@ def _kept(folder: Path) -> list[Path]:
 
 def _load(path: Path, kind: str) -> StoredPayload:
     try:
-        with told_as_ours(path):
+        with translate_errors(path):
             raw = payloads.decode(_without_checksum(path.read_bytes(), path), str(path))
             return StoredPayload(kind, str(path), raw)
     except StoreError as error:

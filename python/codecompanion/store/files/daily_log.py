@@ -15,7 +15,7 @@ from pathlib import Path
 from codecompanion.store.durable_files import remove_drafts, write_durably
 from codecompanion.store.files.memory_places import DAILY_FOLDER, mark_of
 from codecompanion.store.lease import FileLock
-from codecompanion.store.sqlite_connection import make_private_folder, told_as_ours
+from codecompanion.store.sqlite_connection import make_private_folder, translate_errors
 
 KIT = ".cowork"
 MAX_BYTES = 1_000_000
@@ -71,7 +71,7 @@ def append_to_daily_log(
         return None
     when = datetime.datetime.fromtimestamp(now).astimezone()
     path = daily_file(state_dir, root, f"{when:%Y-%m-%d}")
-    with told_as_ours(path):
+    with translate_errors(path):
         make_private_folder(state_dir)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         turn = FileLock(state_dir / "daily.lock")  # another Neovim may be adding to the same day

@@ -26,7 +26,7 @@ from codecompanion.store.durable_files import remove_drafts, write_durably
 from codecompanion.store.files.daily_log import append_to_daily_log
 from codecompanion.store.files.memory_places import DAILY_FOLDER, PRIVATE_FOLDER, MemoryFile, MemoryPlaces
 from codecompanion.store.lease import FileLock
-from codecompanion.store.sqlite_connection import make_private_folder, told_as_ours
+from codecompanion.store.sqlite_connection import make_private_folder, translate_errors
 
 MAX_CHARS, KEPT_FILES = 10_000, 200
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -122,7 +122,7 @@ class MemoryFiles:
         tail = hashlib.sha256(f"{chat_id}:{kind}:{clean}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
         path = folder / f"{when:%Y-%m-%d-%H%M%S}-{kind}-{tail}.md"
         content = f"# {heading}\n\n<!-- {kind} of chat {chat_id}, {when:%Y-%m-%d %H:%M} -->\n\n{clean}\n"
-        with told_as_ours(folder):
+        with translate_errors(folder):
             self._make_folders(folder)
             before(path)
             write_durably(path, content.encode("utf-8", "replace"))
@@ -161,7 +161,7 @@ class MemoryFiles:
             raise StoreError(f"{path} is not a memory file")
         if not path.is_file() or path.is_symlink():
             raise StoreError(f"{path} is gone")
-        with self.changing(), told_as_ours(path):
+        with self.changing(), translate_errors(path):
             status = path.stat()
             content = path.read_bytes() if status.st_size <= MAX_UNDO_BYTES else None
             path.unlink()
@@ -180,7 +180,7 @@ class MemoryFiles:
         if not self._deleted:
             raise StoreError("No deleted entry to restore")
         one = self._deleted[-1]
-        with self.changing(), told_as_ours(one.path):
+        with self.changing(), translate_errors(one.path):
             if os.path.lexists(one.path):
                 raise StoreError(f"{one.path.name} exists again; rename it to restore the deleted one")
             self._make_folders(one.path.parent)
@@ -197,7 +197,7 @@ class MemoryFiles:
         Raises:
             StoreUnavailable: another process holds the lock for too long.
         """
-        with told_as_ours(self.places.memory_dir):
+        with translate_errors(self.places.memory_dir):
             make_private_folder(self.places.state_dir)
             turn = FileLock(self.places.state_dir / "memory.lock")
         try:

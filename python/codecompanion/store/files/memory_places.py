@@ -23,7 +23,7 @@ from typing import Literal
 import msgspec
 
 from codecompanion.formats.regex import regex
-from codecompanion.store.sqlite_connection import told_as_ours
+from codecompanion.store.sqlite_connection import translate_errors
 
 PROJECTS, SUMMARIES, PRIVATE_FOLDER, DAILY_FOLDER = "projects", "summaries", "private-memories", "daily"
 MAX_FILES = 10_000
@@ -77,7 +77,7 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
         Raises:
             StoreUnavailable: a folder cannot be read.
         """
-        with told_as_ours(self.memory_dir):
+        with translate_errors(self.memory_dir):
             found = nlargest(MAX_FILES, self._all("" if everything else mark, root), key=lambda one: one.time)
         return found
 
@@ -88,13 +88,13 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
             StoreUnavailable: a folder cannot be read.
         """
         folders = (self.memory_dir / PROJECTS, self.state_dir / PRIVATE_FOLDER)
-        with told_as_ours(self.memory_dir):
+        with translate_errors(self.memory_dir):
             return sorted({one.name for folder in folders for one in _folders_in(folder)})
 
     def count(self, marks: Collection[str]) -> int:
         """Return the number of notes and summaries of these projects, without daily logs."""
         folders = [folder for one in marks for folder in (self.project_dir(one), self.summaries(one, private=True))]
-        with told_as_ours(self.memory_dir):
+        with translate_errors(self.memory_dir):
             return sum(1 for folder in folders for _ in _files(folder))
 
     def has_any(self, mark: str, root: Path) -> bool:
@@ -103,7 +103,7 @@ class MemoryPlaces(msgspec.Struct, frozen=True):
         Raises:
             StoreUnavailable: a folder cannot be read.
         """
-        with told_as_ours(self.memory_dir):
+        with translate_errors(self.memory_dir):
             if self.project_dir(mark).is_dir() or (self.state_dir / DAILY_FOLDER / mark_of(root)).is_dir():
                 return True
             return any(entry.name != PROJECTS for entry in _entries(self.memory_dir))
