@@ -130,7 +130,7 @@ async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         read = await asyncio.to_thread(_outside_files, command_of(arguments), cwd, context.root)
         output = msgspec.structs.replace(output, sources=read)
     elif not is_reader and not (ended.code == 0 and proxy and only_installs(command_of(arguments))):
-        output = msgspec.structs.replace(output, printed=said_by_others(text))
+        output = msgspec.structs.replace(output, printed=without_download_errors(text))
     output, refused = _with_refused(output, proxy), proxy.refused if proxy else ()
     if place not in ("inside", "network") or ended.code is None:
         return output
@@ -225,7 +225,7 @@ async def _perhaps_again(
         ignores_proxy = proxy is not None and not (proxy.refused or proxy.unreachable or ended.code in (0, None))
         if ignores_proxy and trouble_of(text)[0] == "network":
             told = f"{told}\n[{_IGNORES_PROXY}]"
-        return msgspec.structs.replace(again, text=told, printed=said_by_others(text))
+        return msgspec.structs.replace(again, text=told, printed=without_download_errors(text))
     note = _DECLINED if grant == "" else _REFUSED.format(", ".join(hosts)) if hosts else _HINTS[trouble]
     return msgspec.structs.replace(output, text=f"{output.text}\n[{note}]")
 
@@ -321,6 +321,6 @@ def _outside_files(command: str, cwd: Path, root: Path) -> tuple[Source, ...]:
     return tuple(found)
 
 
-def said_by_others(text: str) -> str:
+def without_download_errors(text: str) -> str:
     """Remove messages about failed downloads from a command's output."""
     return _NOTHING_FETCHED.sub("", text).strip()

@@ -120,7 +120,7 @@ async def carry_out(
     if not save and (opened is None or opened.locked):
         raise ToolError(f"{proposal.name} is not open in the editor. Nothing was changed.")
     in_editor = opened if opened is not None and proposal.after is not None and _takes_changes(opened) else None
-    before, mode, link = await asyncio.to_thread(_what_is_there, proposal, in_editor)
+    before, mode, link = await asyncio.to_thread(_current_content, proposal, in_editor)
     after = None if proposal.after is None else text_files.encode(proposal.after)
     to_change = PendingChange(
         path=proposal.path, name=proposal.name, before=before, after=after, mode=mode, link=link, reverts=reverts
@@ -203,7 +203,7 @@ async def _change_on_disk(proposal: Proposal, context: ToolContext) -> Changed:
     return Changed(state="written")
 
 
-def _what_is_there(proposal: Proposal, in_editor: OpenFile | None) -> tuple[bytes | None, int, str]:
+def _current_content(proposal: Proposal, in_editor: OpenFile | None) -> tuple[bytes | None, int, str]:
     """Return the content, mode and link target of the file to change.
 
     The content is None if the file is missing or too large.
