@@ -141,7 +141,7 @@ class Server:
                 await asyncio.sleep(pause_s)
                 self._enter(ServerState.STARTING)
             spec = await asyncio.to_thread(self._host.spec, self.entry)
-            connection = Connection(spec, self._host.environment(spec), _Ears(self, self._host))
+            connection = Connection(spec, self._host.environment(spec), _Listener(self, self._host))
             await connection.open()
         except McpError as error:
             self.lacks_packages = isinstance(error, McpMissing)
@@ -268,7 +268,7 @@ _NO_LIMIT_S = 86_400.0
 """
 
 
-class _Ears:
+class _Listener:
     """Forwards the events of one connection to its server."""
 
     def __init__(self, server: Server, host: HostServices) -> None:
