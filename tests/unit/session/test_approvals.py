@@ -225,7 +225,7 @@ async def test_standing_approvals_are_listed_stored_and_revoked(tmp_path):
     again = await bench.resume()
     assert again is not None
     assert (again.desk.approvals.always, again.desk.approvals.families) == (left.always, left.families)
-    assert bench.of(Notice)[-1].text == "2 permanent approvals from before apply to this chat; /approvals lists them."
+    assert bench.of(Notice)[-1].text == "/approvals lists 2 approvals from earlier that still apply."
     for row in rows[0], rows[2]:
         again.grants.carry_out(RevokeGrant(grant=row["grant"]))
     await again.close()

@@ -94,9 +94,10 @@ class Grants:
             hosts=approvals.hosts | frozenset(kept.hosts),
         )
         count = len(kept.always) + len(kept.families) + len(kept.hosts)
-        said = f"{counted(count, 'earlier permanent approval')} {'applies' if count == 1 else 'apply'} to this chat"
-        lists = f"/approvals lists {'it' if count == 1 else 'them'}"
-        self._services.emit(Notice(chat=self._chat_id, level=Severity.INFO, text=f"{said}; {lists}."))
+        # The command comes first: 'linebreak' would break the line after its slash.
+        still = "still applies" if count == 1 else "still apply"
+        said = f"/approvals lists {counted(count, 'approval')} from earlier that {still}."
+        self._services.emit(Notice(chat=self._chat_id, level=Severity.INFO, text=said))
 
     def _root(self) -> str:
         return str(Workspace(self._workspace()).root)
