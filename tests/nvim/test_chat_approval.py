@@ -651,10 +651,10 @@ def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver)
     chat.accept("go")
     told = "text from https://example.org/ is in the context"
     ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)
-    screen = chat.nvim.wait_screen(f"! “Always” is off: {told}")
+    screen = chat.nvim.wait_screen(f"! “Always” is not offered: {told}")
     assert "g1" not in screen
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("“Always” is off: text from https://example.org/")
+    chat.nvim.wait_screen("“Always” is not offered: text from https://example.org/")
     assert chat.sent("approve") == []
 
 
@@ -664,10 +664,10 @@ def test_the_message_about_always_is_not_cut(nvim_factory: Callable[..., Nvim]) 
     chat.accept("go")
     told = "text from the untrusted folder ~/work/a-project is in the context (:CodeCompanion trust)"
     ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)
-    shown = " ".join(chat.nvim.wait_screen("! “Always” is off").replace("▎", " ").split())
-    assert f"“Always” is off: {told}" in shown
+    shown = " ".join(chat.nvim.wait_screen("! “Always” is not offered").replace("▎", " ").split())
+    assert f"“Always” is not offered: {told}" in shown
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("codecompanion: “Always” is off; the approval says why")
+    chat.nvim.wait_screen("codecompanion: “Always” is not offered; the approval says why")
 
 
 def test_each_row_of_a_long_warning_has_the_bar(chat: ChatDriver) -> None:
@@ -675,7 +675,7 @@ def test_each_row_of_a_long_warning_has_the_bar(chat: ChatDriver) -> None:
     chat.accept("go")
     folder = "~/" + "/".join(["a folder with a long name"] * 3) + "/" + "x" * 100
     ask(chat, body="make", narrowed=f"text from the untrusted folder {folder} is in the context")
-    chat.nvim.wait_screen("“Always” is off")
+    chat.nvim.wait_screen("“Always” is not offered")
     block = [line for line in chat.text().split("\n") if "Always" in line or "folder" in line or "xxx" in line]
     assert len(block) > 3
     assert all(line.startswith("▎ ") for line in block)
@@ -691,7 +691,7 @@ def test_a_decision_about_trust_updates_the_open_question_in_place(chat: ChatDri
     more = {"name": "insert_edit", "title": "Edit a.txt", "path": "/p/a.txt", "before": "a\n", "after": "b\nc\n"}
     told = "text from the untrusted folder ~/p is in the context"
     ask(chat, body="+a", filetype="diff", narrowed=told, **more)
-    chat.nvim.wait_screen("“Always” is off")
+    chat.nvim.wait_screen("“Always” is not offered")
     chat.nvim.feed("]aK")
     assert "g1" not in chat.nvim.wait_screen("g2 accept")
     chat.nvim.feed("Goours<Esc>")
@@ -700,11 +700,11 @@ def test_a_decision_about_trust_updates_the_open_question_in_place(chat: ChatDri
     chat.nvim.wait_screen("g2 accept · g3 reject… · g1 always… · q back")
     chat.nvim.feed("q")
     screen = chat.nvim.wait_screen("g1 always…")
-    assert "“Always” is off" not in screen
+    assert "“Always” is not offered" not in screen
     assert "with your changes" in screen
     assert screen.count("Edit a.txt") == 1
     chat.push(msgspec.structs.replace(again, narrowed=told))
-    screen = chat.nvim.wait_screen("“Always” is off")
+    screen = chat.nvim.wait_screen("“Always” is not offered")
     assert "g1 always…" not in screen
     chat.push(again)
     chat.nvim.wait_screen("g1 always…")

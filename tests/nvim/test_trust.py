@@ -152,7 +152,7 @@ def test_one_file_is_trusted_as_displayed(nvim_factory, tmp_path):
         assert [Path(one["path"]).name for one in decisions(tmp_path)["files"]] == ["AGENTS.md", "CLAUDE.md"]
 
 
-@pytest.mark.parametrize(("files", "follows"), [((), "Its text no longer turns"), (FILES, "2 files in it may be used")])
+@pytest.mark.parametrize(("files", "follows"), [((), "“Always” is offered again"), (FILES, "2 files in it may be used")])
 def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_factory, tmp_path, files, follows):
     """The block names the folder once, the page says what trust changes; the line about waiting files goes, too."""
     script = [tool("read_file", path="a.py"), edit("one", "two", "a.py"), reply("Done.")]
@@ -161,7 +161,7 @@ def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_facto
         chat.nvim.wait_screen(WAITS if files else "Welcome")
         before = chat.finished()
         chat.send("edit it")
-        screen = chat.nvim.wait_screen("“Always” is off: text from the untrusted folder")
+        screen = chat.nvim.wait_screen("“Always” is not offered: text from the untrusted folder")
         assert "g1" not in screen
         assert (WAITS in screen) is bool(files)
         page(chat)

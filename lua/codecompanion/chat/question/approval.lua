@@ -161,8 +161,9 @@ local ACTIONS = {
     if approval.event.why ~= "" then
       return say.line(("Always asks: %s"):format(approval.event.why), severity.WARN)
     elseif approval.event.narrowed ~= "" then
-      local why = ("“Always” is off: %s"):format(visible().line(approval.event.narrowed).text)
-      return say.line({ why, "“Always” is off; the approval says why", "“Always” is off" }, severity.WARN)
+      local said = "“Always” is not offered"
+      local why = ("%s: %s"):format(said, visible().line(approval.event.narrowed).text)
+      return say.line({ why, said .. "; the approval says why", said }, severity.WARN)
     end
     require("codecompanion.chat.question.always_scope").ask(approval.event, function(scope)
       send(chat, approval, "always", { family = scope.family })

@@ -40,7 +40,7 @@ SHOWN_TOGETHER = 2_000_000
 """Maximum number of characters shown of all files together, because a folder may contain hundreds of large files."""
 _MAX_BYTES = 1_000_000
 _NAMED = 3
-ALWAYS_AGAIN = "Its text no longer suspends “always”."
+ALWAYS_AGAIN = "“Always” is offered again."
 
 
 async def decide_trust(
