@@ -31,7 +31,9 @@ local function draw_below(chat)
   local what, how_far = state.text():match("^(.-): (.*)$")
   local texts = { "⋯ " .. what, "  " .. how_far, ("  %s."):format(QUEUED) }
   if shown.shows_meter(chat) then
-    texts = fit.wrap(("⋯ %s until the Python packages are installed."):format(QUEUED), fit.narrowest(chat))
+    local sentences = require("codecompanion.install").reasons()
+    table.insert(sentences, 1, ("⋯ %s until the Python packages are installed."):format(QUEUED))
+    texts = fit.wrap(table.concat(sentences, " "), fit.narrowest(chat))
   end
   local lines = { { { "", "CodeCompanionHint" } } }
   for _, text in ipairs(texts) do
