@@ -101,7 +101,10 @@ def test_models_are_limits() -> None:
         ({"chat": {"on_compact": "x"}}, "interactions.chat.opts.on_compact: Invalid enum value 'x'"),
         ({"chat": {"compaction_timeout_s": "x"}}, "interactions.chat.opts.compaction_timeout: got `str`"),
         ({"chat": {"budget": -1}}, "interactions.chat.opts.budget: got -1.0; expected US dollars"),
-        ({"chat": {"budget": 5, "budget_warn": 80}}, "interactions.chat.opts.budget_warn: got 80.0; expected a share"),
+        (
+            {"chat": {"budget": 5, "budget_warn": 80}},
+            "interactions.chat.opts.budget_warn: got 80.0; expected a fraction",
+        ),
         (
             {"chat": {"total_budget_warn": 0.5}},
             "interactions.chat.opts.total_budget_warn: it has no effect without interactions.chat.opts.total_budget",

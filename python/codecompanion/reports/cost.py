@@ -157,7 +157,7 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
     if sums.included > sums.local:
         adapters = sorted({call.adapter for call in record.calls if call.is_included and not call.is_local})
         those = counted(sums.included - sums.local, "request")
-        lines.append(f"A plan includes {those} ({', '.join(adapters)}): no charge for tokens, not counted in budgets.")
+        lines.append(f"Included in a plan: {those} ({', '.join(adapters)}), no token charge, not counted in budgets.")
     return [*lines, *_saved(sums, savings, page)]
 
 

@@ -64,7 +64,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         """Return the warning that the budget cannot limit this chat because a price is unknown."""
         return (
             f"Price unknown: the budget of {self.whose} ({usd_text(self.limit_usd)}, {self.key}) cannot count all"
-            " requests of this chat. Set the price with `opts.price` of the adapter."
+            " requests of this chat. Set the price with the adapter's `opts.price`."
         )
 
     def line(self) -> str:

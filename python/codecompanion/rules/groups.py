@@ -174,7 +174,8 @@ class _Reading:
             found = find_include(include, source, self._root)
             if isinstance(found, Found) and depth == MAX_INCLUDE_DEPTH and str(found.real) not in self._seen:
                 self.problems.append(
-                    f"Rules {item.path}: @{include.spellings[0]} was not read: nested over {MAX_INCLUDE_DEPTH} deep."
+                    f"Rules {item.path}: @{include.spellings[0]} was not read:"
+                    f" more than {MAX_INCLUDE_DEPTH} levels deep."
                 )
             elif found is not None:
                 self.add(found, depth + 1)

@@ -68,7 +68,7 @@ def test_a_mistake_names_its_key(builtin: str, opts: dict[str, Any], problem: st
 def test_a_key_beside_a_client_is_a_mistake() -> None:
     """The client would not use the key; a provider's default key is dropped automatically."""
     assert problem_of("bedrock", {}, key="MY_KEY") == (
-        "adapters.http.mine.env.api_key: the credentials of AWS come from the client; expected no key"
+        "adapters.http.mine.env.api_key: the client provides the credentials of AWS; expected no key"
     )
     opts = {"transport": "sdk", "client": "bedrock"}
     assert entry("anthropic", opts=opts, key="ANTHROPIC_API_KEY").key == ""

@@ -112,7 +112,7 @@ async def test_an_invalid_entry_is_reported_and_refuses_requests(name: str, chan
         made.check(name)
     adapter = made.get(name)
     assert (adapter.name, adapter.limits("m")) == (name, None)
-    with pytest.raises(NotConfigured, match=f"{name} cannot be used: {caught.value.key} is wrong"):
+    with pytest.raises(NotConfigured, match=f"{name} cannot be used: {caught.value.key} is invalid"):
         await adapter.list_models()
     for other in made.names():
         if other != name:

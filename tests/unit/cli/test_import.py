@@ -275,12 +275,12 @@ def test_a_saved_chat_keeps_tags_cycles_and_reasoning() -> None:
         ("openai", b'{"role": "user", "content": "a"}\n{"role": "x"}', 'f:2: "role": expected one of'),
         ("openai", b"{}", "f:1: no messages in it; expected a Chat request"),
         ("openai", b'{"role": "user", "content": NaN}', "f:1: not JSON"),
-        ("swe-agent", b'{"info": {}}', "f:1: neither history, trajectory nor messages in it"),
+        ("swe-agent", b'{"info": {}}', "f:1: it has no history, trajectory or messages"),
         ("swe-agent", b"[]", "f:1: expected a trajectory"),
         ("codecompanion", b'{"role": "user"}\n{"role": "llm"}', 'f:2: "role": expected one of'),
         ("codecompanion", b'{"messages": [{"role": "q"}]}', 'f:1: messages[0]: "role": expected one of'),
         ("openai", b"\xff\xfe\x00", "f:1: not UTF-8 text"),
-        ("openai", b"", "f:1: nothing in it; expected a Chat request"),
+        ("openai", b"", "f:1: it is empty; expected a Chat request"),
     ],
 )  # fmt: skip
 def test_an_error_names_file_line_and_the_expected_form(origin: str, raw: bytes, words: str) -> None:

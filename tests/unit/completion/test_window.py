@@ -48,7 +48,7 @@ def test_a_position_is_a_line_and_a_column_of_bytes(text, line, column, before):
         ("abc\n", 0, 4, "column 4 is beyond line 0, which has 3 bytes"),
         ("é", 0, 1, "column 1 of line 0 is inside a character"),
         ("abc", 0, -1, "column -1 is beyond line 0"),
-        ("abc", 1, 0, "line 1 is beyond the text, which has the lines 0 to 0"),
+        ("abc", 1, 0, "line 1 is beyond the text, which has lines 0 to 0"),
         ("abc", -1, 0, "line -1 is beyond"),
         ("", 0, 1, "column 1 is beyond line 0, which has 0 bytes"),
     ],

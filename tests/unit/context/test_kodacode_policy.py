@@ -204,13 +204,13 @@ def test_the_documents_names_are_options(options, expected):
     ("options", "key", "said"),
     [
         ({"compaction_threshold": 0.7, "compaction": {"trigger": 0.8}}, "compaction_threshold",
-         "0.7, but cm.compaction.trigger is 0.8: they are one setting; expected one of them"),
+         "0.7, but cm.compaction.trigger is 0.8: both set the same option; expected only one of them"),
         ({"compaction": {"target": 0.5}, "compaction_target_threshold": 0.4}, "compaction_target_threshold",
-         "0.4, but cm.compaction.target is 0.5: they are one setting; expected one of them"),
+         "0.4, but cm.compaction.target is 0.5: both set the same option; expected only one of them"),
         ({"compaction_threshold": 0.6, "compaction_target_threshold": 0.6}, "compaction_target_threshold",
-         "0.6 is not below the threshold (0.6); expected a smaller one"),
+         "0.6 is not below the threshold (0.6); expected a smaller value"),
         ({"compaction_target_threshold": "90%", "compaction": {"trigger": 0.8}}, "compaction_target_threshold",
-         "'90%' is not below the threshold (0.8); expected a smaller one"),
+         "'90%' is not below the threshold (0.8); expected a smaller value"),
         ({"compaction_threshold": 1}, "compaction_threshold", "1 would mean one token"),
     ],
 )  # fmt: skip

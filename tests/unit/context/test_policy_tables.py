@@ -165,7 +165,7 @@ def test_a_tier_falls_back_only_to_a_writer_of_summaries() -> None:
     """K9: an `on_fail` that names anything else is a mistake."""
     table = policy_to_table(load_policy("codecompanion"))
     table["stage"][1]["tier"][1]["on_fail"] = ["clear_tool_results"]
-    with pytest.raises(ConfigError, match="writes no summary"):
+    with pytest.raises(ConfigError, match="does not write summaries"):
         policy_from_table(table, "k")
     table["stage"][1]["tier"][1]["on_fail"] = ["chat_adapter", "summarize_ledger"]
     assert policy_from_table(table, "k").stages[1].tiers[1].on_fail == ("chat_adapter", "summarize_ledger")

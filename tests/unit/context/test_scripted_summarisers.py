@@ -231,7 +231,7 @@ def test_orders_repeated_by_a_summariser_do_not_reach_the_next_model(name):
     for report in prepared.reports:
         if report.work is not None and report.work.details.written_by == "model" and report.work.removed:
             assert REMOVED in summaries(prepared)[0]
-            assert "Instructions in the summary" in notes_on(report)
+            assert "Instructions that you had not given were removed from the summary" in notes_on(report)
     kept, _ = prepared_under(name, "obeying")
     assert all(REMOVED not in m.text for m in kept.messages if is_typed_by_user(m))
 

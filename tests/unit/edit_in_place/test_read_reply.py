@@ -63,7 +63,7 @@ ANSWERS = {
     "only a header": ("placement: replace", "no code"),
     "two examples": ("Use it so:\n```python\nfact(3)\n```\nor so:\n```python\nfact(4)\n```", "several blocks"),
     "a long explanation": ("word " * 80 + "\n```python\nfact(3)\n```", "explains code instead"),
-    "another diff": ("placement: replace\n```diff\n-    nothing like it\n+    x\n```", "diff that does not fit"),
+    "another diff": ("placement: replace\n```diff\n-    nothing like it\n+    x\n```", "diff that does not apply"),
     "nothing to add": ("placement: after\n```python\n\n```", "no code"),
     "JSON for a chat": ('{"placement": "chat", "code": ""}', "text, not code"),
 }

@@ -139,7 +139,8 @@ async def test_contradictory_options_stop_their_policy(tmp_path: Path) -> None:
     assert len(notices) == 1
     assert "context_management.compaction_threshold: 0.5, but" in notices[0]
     assert notices[0].endswith(
-        "they are one setting; expected one of them. Policy kodacode is stopped; codecompanion is used instead."
+        "both set the same option; expected only one of them."
+        " Policy kodacode is stopped; codecompanion is used instead."
     )
 
 
@@ -249,7 +250,7 @@ async def test_a_strict_policy_may_be_configured(tmp_path: Path) -> None:
         assert [event for event in told if isinstance(event, Notice)] == []
     told = await open_chats(tmp_path, policy="cowork_chat", context_management=strict)
     (notice,) = [event for event in told if isinstance(event, Notice)]
-    assert notice.text == "Policy cowork_chat strict has no option compaction.trigger: these settings are not used."
+    assert notice.text == "Policy cowork_chat strict does not use these settings: compaction.trigger."
 
 
 @pytest.mark.parametrize(
@@ -317,7 +318,7 @@ async def test_a_host_without_options_reads_only_the_active_policy(tmp_path: Pat
     [
         ({"url": "http://127.0.0.1:9/v1"}, "context.embedding.model: expected the name of an embedding model"),
         ({"model": "m"}, "context.embedding.url: expected url="),
-        ({"url": "http://127.0.0.1:9", "model": "m", "onnx": "f"}, "context.embedding.onnx: got url and onnx"),
+        ({"url": "http://127.0.0.1:9", "model": "m", "onnx": "f"}, "context.embedding.onnx: set either `url` or"),
         ({"onnx": "/models/minilm"}, ""),
         ({}, ""),
     ],

@@ -63,7 +63,7 @@ async def test_the_completion_server_is_asked_for_one_token(tmp_path):
             "complete-servers",
         ),
         ({"family": "qwenn"}, "there is no family 'qwenn'", "completion ="),
-        ({"endpoint": "chat"}, "asks offline, which has no model", "completion.adapter"),
+        ({"endpoint": "chat"}, "uses offline, which has no model", "completion.adapter"),
         ({"endpoint": "completions", "url": CLOSED, "model": "gpt-4o"}, "text after the cursor", "completion.family"),
     ],
 )

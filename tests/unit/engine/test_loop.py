@@ -60,7 +60,7 @@ def test_our_own_error_keeps_its_sentence() -> None:
 def test_a_bug_names_its_place_and_the_log() -> None:
     """The message has one line, for any exception text."""
     text = one_sentence("drawing", ValueError("first\nsecond"))
-    assert text == "Internal error in drawing (ValueError: first); details: :CodeCompanion log"
+    assert text == "Internal error in drawing (ValueError: first); see :CodeCompanion log"
 
 
 class Panic(BaseException):

@@ -43,7 +43,7 @@ def test_a_card_shows_the_known_facts_in_one_line() -> None:
 def test_advice_matches_the_server_and_its_window(path: str, window: int, tools: int, way: str) -> None:
     """The advice names the server's own option for a larger window."""
     settings = msgspec.structs.replace(LLAMA_CPP, limits_path=path)
-    sizes = f"All tools take {tools:,} tokens, and the window has {window:,}"
+    sizes = f"All tools together take {tools:,} tokens of a window of {window:,}"
     assert advise(ServerFacts(window=window), settings, tools) == (way and f"{sizes}: {way}, or offer fewer tools")
 
 

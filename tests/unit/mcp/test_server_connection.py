@@ -38,10 +38,10 @@ async def test_endless_output_without_a_message_ends_the_start() -> None:
 async def test_a_message_that_is_too_long_ends_the_connection_with_a_reason() -> None:
     listener = Listener()
     async with connected(listener=listener) as server:
-        with pytest.raises(McpError, match="longer than 16 million bytes"):
+        with pytest.raises(McpError, match="longer than 16 MB"):
             await server.call("huge", {}, 60)
         await until(lambda: bool(listener.ended), "the end")
-    assert listener.ended == ["it sent a message longer than 16 million bytes"]
+    assert listener.ended == ["it sent a message longer than 16 MB"]
 
 
 async def test_a_server_that_asks_without_reading_answers_ends_the_connection() -> None:
@@ -84,7 +84,7 @@ async def test_a_missing_program_is_named() -> None:
     with pytest.raises(McpError, match="no-such-program-here was not found on the PATH"):
         await missing.open()
     nowhere = connection(type(one)(name="x", command=("sh",), cwd="/no/such/folder"), Listener())
-    with pytest.raises(McpError, match="Its working folder /no/such/folder does not exist"):
+    with pytest.raises(McpError, match="its working folder /no/such/folder does not exist"):
         await nowhere.open()
 
 

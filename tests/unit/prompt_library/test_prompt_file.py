@@ -48,9 +48,9 @@ def test_without_headings_the_body_is_the_users_message_and_the_file_names_the_c
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "docs.md:1: expected front matter; its first line is ---."),
-        ("# Docs\n", "docs.md:1: expected front matter; its first line is ---."),
-        ("---\nname: x\n", "docs.md:1: the front matter has no end; expected a second line ---."),
+        ("", "docs.md:1: expected front matter that begins with ---."),
+        ("# Docs\n", "docs.md:1: expected front matter that begins with ---."),
+        ("---\nname: x\n", "docs.md:1: the front matter is not closed; expected a second --- line."),
         ("---\nname: x\n\topts: y\n---\nhi", "docs.md:3: the front matter is not valid YAML: "),
         ("---\nname: [x\n---\nhi", "docs.md:"),
         ("---\n- name\n---\nhi", "docs.md:2: expected `key: value` lines in the front matter."),
@@ -66,7 +66,7 @@ def test_without_headings_the_body_is_the_users_message_and_the_file_names_the_c
         (HEAD + "opts:\n  alias: a b\n---\nhi", "docs.md:5: opts.alias: expected a letter, then"),
         (HEAD + "opts: 3\n---\nhi", "docs.md:4: opts: expected a mapping, got 3."),
         (HEAD + "interaction: cli\n---\nhi", 'docs.md:4: interaction: expected "chat" or "inline"'),
-        (HEAD + "parameters: [{nom: x}]\n---\nhi", "docs.md:4: parameters: expected names, or name"),
+        (HEAD + "parameters: [{nom: x}]\n---\nhi", "docs.md:4: parameters: expected a name, or a mapping with name"),
         (HEAD + "context: a.lua\n---\nhi", "docs.md:4: context: expected a list of `type: file`"),
         (HEAD + "---\n\n## system\nhi", "docs.md:5: there is no text below `## user`."),
         (HEAD + "---\n", "docs.md:5: there is no text below `## user`."),

@@ -296,7 +296,7 @@ def test_calls_of_a_plan_are_neither_free_nor_unknown() -> None:
     log.end()
     text = written(log, Budget(scope="chat", limit_usd=5, warn_at=0.8, spent_usd=0))
     assert text.startswith("# Cost of this chat: included in the plan")
-    said = "A plan includes 2 requests (anthropic): no charge for tokens, not counted in budgets."
+    said = "Included in a plan: 2 requests (anthropic), no token charge, not counted in budgets."
     assert said in " ".join(text.split())
     assert PRICE_UNKNOWN not in text.lower()
     assert "most expensive:" not in text
@@ -327,7 +327,7 @@ def test_calls_to_own_servers_cost_no_money() -> None:
     text = " ".join(written(log).split())
     assert text.startswith("# Cost of this chat: included in the plan")
     assert "Answered by your own servers: 1 request (anthropic)" in text
-    assert "A plan includes 1 request (anthropic)" in text
+    assert "Included in a plan: 1 request (anthropic)" in text
 
 
 def test_calls_to_own_servers_cost_time() -> None:
@@ -416,6 +416,6 @@ def test_a_plan_beside_a_key_is_shown_separately() -> None:
     text = written(log)
     amount = usd_text(read_log(log.events).calls[0].cost_usd)
     assert text.startswith(f"# Cost of this chat: {amount}\n")
-    assert "A plan includes 1 request" in text
+    assert "Included in a plan: 1 request" in text
     record = read_log(log.events)
     assert f"{amount}, the rest included" in trace_report(record, find_turn(record, 1), PAGE)

@@ -103,7 +103,7 @@ def test_includes_are_followed_five_files_deep(root: Path) -> None:
     _write(root, **{f"{number}.md": f"@{number + 1}.md" for number in range(9)})
     loaded = load_group(_group("0.md", parser="claude"), root)
     assert _paths(loaded) == [f"{number}.md" for number in range(6)]
-    assert loaded.problems == ("Rules 5.md: @6.md was not read: more than 5 deep.",)
+    assert loaded.problems == ("Rules 5.md: @6.md was not read: more than 5 levels deep.",)
 
 
 def test_a_missing_include_is_reported_if_it_is_a_line_of_its_own(root: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_glob_over_everything_is_a_problem_and_not_a_flood(root: Path) -> None
     _write(root, **{f"{number}.md": "x" for number in range(201)}, keep="x")
     loaded = load_group(_group("*.md", "keep"), root)
     assert _paths(loaded) == ["keep"]
-    assert loaded.problems == ("Rules *.md: it matches more than 200 files; none was read. Name fewer.",)
+    assert loaded.problems == ("Rules *.md: more than 200 files match, so none was read. Name fewer files.",)
 
 
 def test_a_file_with_glob_signs_in_its_name_is_itself(root: Path) -> None:

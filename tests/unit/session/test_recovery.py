@@ -536,7 +536,7 @@ async def test_a_refusal_near_the_window_counts_as_too_long_once(tmp_path, statu
     assert session.log.view.messages[-1].text == "answered"
     _, first, again = sizes(adapter)
     assert again < first
-    assert any("close to the window" in notice.text for notice in bench.of(Notice))
+    assert any("nearly filled the window" in notice.text for notice in bench.of(Notice))
 
 
 async def test_a_second_refusal_without_a_reason_is_reported_as_it_is(tmp_path):

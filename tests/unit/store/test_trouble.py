@@ -29,7 +29,7 @@ def test_a_newer_file_is_refused_unchanged_with_advice(desk: Desk) -> None:
     connection.close()
     before = desk.path.read_bytes()
     newest = len(MIGRATIONS)
-    known = rf"newer CodeCompanion \(format {newest + 1}, this one knows up to {newest}\); update"
+    known = rf"newer CodeCompanion \(format {newest + 1}; this one reads up to {newest}\)\. Update"
     with pytest.raises(StoreUnavailable, match=known):
         desk.open()
     assert desk.path.read_bytes() == before
@@ -122,8 +122,8 @@ def test_a_new_file_is_created_in_one_transaction(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "advice"),
     [
-        ("parent", "permission was refused; make the folder writable"),
-        ("folder", "permission was refused; make the folder writable"),
+        ("parent", "permission denied; make the folder writable"),
+        ("folder", "permission denied; make the folder writable"),
         ("file", "the file is read-only; make it and its folder writable"),
     ],
 )

@@ -94,7 +94,7 @@ async def test_a_pdf_is_a_document(address: str) -> None:
         ("/redirect?http://169.254.169.254/latest/meta-data", "a link-local or metadata address"),
         ("/redirect?http://[::ffff:10.0.0.1]/", "a private address"),
         ("/redirect?file:///etc/passwd", "cannot be fetched"),
-        ("/redirect?http://me:secret@127.0.0.1/", "a name or password"),
+        ("/redirect?http://me:secret@127.0.0.1/", "a user name or password"),
     ],
 )
 async def test_forbidden_behaviour_of_a_server_is_refused(address: str, path: str, why: str) -> None:

@@ -347,7 +347,7 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
             return f"{title} {'pinned' if (change.kind == 'pinned') != undone else 'unpinned'}"
         case "tools_chosen":
             names = ", ".join(report.names) or "as configured"
-            return f"the tool selection ({names}) {'undone' if undone else 'changed'}"
+            return f"the tool selection ({names}) {'reverted' if undone else 'changed'}"
         case "restored":
             return f"{title} {'removed again' if undone else 'restored'}"
         case _:

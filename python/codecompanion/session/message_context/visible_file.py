@@ -28,7 +28,7 @@ def first_line(snapshot: Snapshot, root: Path) -> str:
     """Return the sentence that informs the user when the line is first sent."""
     lines = "" if snapshot.visible is None else f":{snapshot.visible[0]}-{snapshot.visible[1]}"
     shown = _name(snapshot, root) + lines
-    return f"The model sees which file and lines you look at ({shown}) · off: tell_open_file = false"
+    return f"The model sees which file and lines you are looking at ({shown}) · off: tell_open_file = false"
 
 
 def _name(snapshot: Snapshot, root: Path) -> str:

@@ -84,7 +84,7 @@ def test_a_price_of_the_user_replaces_the_list_price() -> None:
 @pytest.mark.parametrize(
     ("price", "problem"),
     [
-        ({"input": -1}, "opts.price.input: got -1; expected number, 0 or more"),
+        ({"input": -1}, "opts.price.input: got -1; expected a number of 0 or more"),
         ({"in": 1}, "opts.price.in: unknown key; expected one of cache_read, cache_write, input, output"),
         (2, "opts.price: got 2; expected table"),
     ],

@@ -78,7 +78,7 @@ async def test_a_whole_turn_of_instructions_runs_the_tools() -> None:
     ids = [call.id for message in chat for call in message.tool_calls]
     assert len(set(ids)) == 3
     report = text_of(events)
-    assert report.startswith("Finished; 1 of 3 did not work.")
+    assert report.startswith("Finished; 1 of 3 steps failed.")
     assert "`read_file` a.txt 2 lines: one / two" in report
     assert "`insert_edit` a.txt failed: old_text does not occur" in report
 

@@ -40,7 +40,7 @@ def test_each_violation_is_named() -> None:
         "comes before the result": [call("a"), user(), result("a")],
         "the last call has no result": [user(), call("a")],
         "ids are empty or repeated": [call("a", "a"), result("a")],
-        "without content": [user("")],
+        "has no content": [user("")],
         "cannot call tools": [msgspec.structs.replace(call("a"), role="user"), result("a")],
     }
     for words, chat in chats.items():

@@ -285,7 +285,7 @@ def test_the_report_gives_the_reason_in_plain_words() -> None:
     assert why == "nothing was cached any more, so it cost nothing"
     many = counted(*(message for number in range(1, 30) for message in step(number)))
     why = outcome(many, warm(many), repay=1.0).details.why  # type: ignore[union-attr]
-    assert re.fullmatch(r"saves \d+\.\d times the cost of caching again, over about 29 requests", why)
+    assert re.fullmatch(r"saves \d+\.\d times the cost of re-caching over about 29 requests", why)
 
 
 def test_each_large_result_can_report_why_it_was_kept_or_cleared() -> None:

@@ -87,12 +87,12 @@ def test_an_option_may_use_the_other_kind_of_size() -> None:
         ({"at": 1200}, "or tokens = 1200"),
         ({"at": 0}, "trigger: at = 0 is not a share"),
         ({"at": "120%"}, "trigger.at: 120% is not between"),
-        ({"tokens": 0}, "trigger: tokens = 0 is not a size; expected 1 or more"),
+        ({"tokens": 0}, "trigger: tokens = 0 is not a token count; expected 1 or more"),
         ({"at": 0.5, "tokens": 5}, "trigger: set either `at` or `tokens`, not both"),
-        ({"at": 0.5, "always": True}, "trigger: always and a size contradict each other"),
+        ({"at": 0.5, "always": True}, "trigger: set either `always` or a size, not both"),
         ({"measure": "messages"}, "trigger: it has no size; expected { at = 0.85 }, { tokens = 16000 }"),
-        ({"at": 0.5, "measure": "chat"}, "trigger.measure: there is no 'chat'; expected 'request', or nothing"),
-        ({"at": 0.5, "measure": "raw_replay"}, "expected 'request', or nothing"),
+        ({"at": 0.5, "measure": "chat"}, "trigger.measure: there is no 'chat'; expected 'request', or no value"),
+        ({"at": 0.5, "measure": "raw_replay"}, "expected 'request', or no value"),
         ({"at": 0.5, "op": "<="}, "trigger.op: there is no '<='; expected '>=' or '>'"),
         ({"at": "16k"}, "trigger.at: '16k' is a number of tokens; expected a share from 0 to 1, such as 0.85 or "
          "\"85%\", or tokens = \"16k\""),
@@ -106,7 +106,7 @@ def test_an_invalid_trigger_is_answered_with_a_valid_form(trigger: Any, said: st
 
 def test_a_comparison_is_allowed_only_in_triggers() -> None:
     said = mistake({"target": {"at": 0.5, "op": "<="}, "step": [CLEAR]})
-    assert said == "target.op: it is no longer a key; expected no op: only a trigger can have one"
+    assert said == "target.op: the key no longer exists; expected no op: only a trigger can have one"
 
 
 def test_steps_are_shared_by_name() -> None:
@@ -121,10 +121,10 @@ def test_steps_are_shared_by_name() -> None:
     )
     assert (
         mistake({"step": [{"steps": "wriet"}]}, steps=shared)
-        == "step[1].steps: there are no steps 'wriet'; expected write"
+        == "step[1].steps: there is no list of steps 'wriet'; expected write"
     )
     said = mistake({"step": [{"steps": "write", "max_tokens": 3}]}, steps=shared)
-    assert said == "step[1]: the steps 'write' cannot be changed here; expected nothing beside `steps`"
+    assert said == "step[1]: the steps 'write' cannot be changed here; expected no keys besides `steps`"
 
 
 def test_a_stage_like_another_inherits_the_rest() -> None:
@@ -144,20 +144,20 @@ def test_a_stage_like_another_inherits_the_rest() -> None:
     [
         ({"step": [SELECT, ASK, FORMAT, INSERT]}, "step[2]: 'summarize_one' can never run before 'format_transcript'"),
         ({"step": [FORMAT, ASK, INSERT]}, "step[1]: 'format_transcript' can never run: it needs the messages to remove,"
-         " which no earlier step produces; expected before it one of select_window"),
+         " which no earlier step produces; expected one of these before it: select_window"),
         ({"step": [SELECT, FORMAT, ASK]}, "its summary is never inserted; expected a step 'insert_summary' after it"),
         ({"step": [SELECT, FORMAT, ASK, INSERT, {"use": "verify_summary"}]}, "step[5]: 'verify_summary' can never run"),
-        ({"step": [SELECT, FORMAT, ASK, {"use": "fit_summary"}, INSERT]}, "'fit_summary' would look at an earlier"),
+        ({"step": [SELECT, FORMAT, ASK, {"use": "fit_summary"}, INSERT]}, "'fit_summary' would only see an earlier"),
         ({"step": [SELECT, FORMAT, ASK, {"use": "summarize_ledger"}, INSERT]}, "'summarize_ledger' would replace"),
         ({"step": [{"use": "require_savings"}, CLEAR]}, "step[1]: 'require_savings' can never run before"),
-        ({"step": [CLEAR], "on_fail": ["summarize_raw"]}, "on_fail: no step here asks a model"),
+        ({"step": [CLEAR], "on_fail": ["summarize_raw"]}, "on_fail: no step here calls a model"),
         ({"on_fail": ["summarize_raw"], "like": "compaction"}, "on_fail: it does not belong here"),
         ({"step": [{"use": "summarize_flush"}], "on_fail": ["summarize_raw"]},
          "on_fail: 'summarize_raw' can never run: it needs the messages to remove"),
         ({}, "stage[1]: it has no steps; expected step or tier or like"),
         ({"step": [CLEAR], "tier": [{"step": [CLEAR]}]}, "stage[1]: its steps are defined in more than one way"),
-        ({"tier": [{"id": "a", "step": [CLEAR]}] * 2}, "tier[2].id: there is a tier 'a' before it"),
-        ({"step": [CLEAR], "after": ["x"]}, "'x' does not come before it; expected editing, compaction"),
+        ({"tier": [{"id": "a", "step": [CLEAR]}] * 2}, "tier[2].id: an earlier tier has the id 'a'"),
+        ({"step": [CLEAR], "after": ["x"]}, "'x' does not come before this stage; expected editing, compaction"),
         ({"step": [CLEAR], "unless": ["edting"]}, "there is no stage 'edting'"),
     ],
 )  # fmt: skip
@@ -259,5 +259,5 @@ def test_sizes_in_different_forms_are_compared_by_meaning(threshold: Any, target
 
 def test_two_names_with_one_meaning_in_two_forms_do_not_conflict() -> None:
     load_policy("mine", {"mine": {**KODACODE, "compaction.trigger": 0.8, "compaction_threshold": "80%"}})
-    with pytest.raises(ConfigError, match="they are one setting"):
+    with pytest.raises(ConfigError, match="both set the same option"):
         load_policy("mine", {"mine": {**KODACODE, "compaction.trigger": 0.8, "compaction_threshold": "81%"}})

@@ -142,7 +142,7 @@ def test_the_report_has_the_chart_the_totals_and_the_colour_spans() -> None:
     sent = sum(size.sent for size in context_sizes(read_log(managed(90).events)))
     assert f"{sent / 1e6:.1f}M" in next(line for line in lines if line.startswith("| sent "))
     assert next(line for line in lines if line.startswith("| without ")).count("~") == 2
-    assert "requests would not have fit the window and count as large as it." in report.text
+    assert "requests would not have fit the window and count as a full window each." in report.text
     inks = {ink for _, _, _, ink in report.spans}
     assert inks == {"sent", "without", "limit", "edit", "compaction"}
     for line, first, end, ink in report.spans:

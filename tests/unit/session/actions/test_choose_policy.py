@@ -92,7 +92,7 @@ async def test_settings_made_for_another_policy_are_reported_as_unused(tmp_path:
     assert bench.services.ignored_settings(session.control.policy) == ()
     session.control.policy = without_options
     session.control.tell_ignored_settings()
-    assert bench.of(Notice)[-1].text == "Policy bare has no option editing: these settings are not used."
+    assert bench.of(Notice)[-1].text == "Policy bare does not use these settings: editing."
 
 
 async def test_a_policy_may_name_another_for_chats_without_tools(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ async def test_a_preview_shows_the_code_and_sends_nothing(tmp_path):
     ("policy", "question", "said"),
     [
         ("codebuddy", "where are the help texts wrapped?", "this message (not about the project, by keywords)"),
-        ("codebuddy", "where are the #{codebase} help texts wrapped?", "code was asked for"),
+        ("codebuddy", "where are the #{codebase} help texts wrapped?", "code was requested"),
         ("codecompanion", "where are the help texts wrapped?", "this message. To add the code below"),
     ],
 )
@@ -74,7 +74,7 @@ async def test_a_preview_reports_the_effect_of_sending_it(tmp_path, policy, ques
     report = await preview(session, question)
     assert gatherer.questions[-1].is_asked
     assert said in "\n".join(report.head)
-    assert ("code was asked for" in report.head) == ("#{codebase}" in question)
+    assert ("code was requested" in report.head) == ("#{codebase}" in question)
     assert report.head[0].startswith("No code is added to this message") == ("#{codebase}" not in question)
 
 
@@ -113,7 +113,7 @@ async def test_the_report_uses_the_current_folder_of_the_editor(tmp_path):
 async def test_a_home_directory_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     _, session = await bench_with(tmp_path, FakeGatherer())
-    assert any("is not a project" in line for line in (await preview(session, "q")).head)
+    assert any("is a home directory or larger, not a project" in line for line in (await preview(session, "q")).head)
 
 
 async def test_pieces_are_excluded_and_pinned_for_later_messages(tmp_path):

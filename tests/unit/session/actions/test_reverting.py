@@ -154,7 +154,7 @@ async def test_of_two_changes_in_a_file_the_one_without_overlap_is_reverted(tmp_
         answer = await session.changes.carry_out(RevertChanges(changes=tuple(ids)))
         line, was = {"two": (3, "line 2"), "nine": (10, "line 9")}[typed]
         assert answer["text"] == (
-            f"Reverted 1 of 2 changes of b.txt. Not changed: b.txt (change at line {line}: later changes overlap)."
+            f"Reverted 1 of 2 changes to b.txt. Not changed: b.txt (change at line {line}: later changes overlap)."
         )
         assert path.read_text() == BEFORE.replace(was, "mine")
         (conflict,) = answer["conflicts"]

@@ -150,7 +150,7 @@ async def test_undo_redo_resume_and_branches_restore_the_choice(tmp_path: Path) 
     everything = await say(bench, session, "hello")
     await say(bench, session, "@{read_only} please")
     sentence = await carry_out(bench.services, session, UndoChange(chat="chat-1"))
-    assert "the choice of tools (read_only) undone" in str(sentence)
+    assert "the tool selection (read_only) reverted" in str(sentence)
     assert await say(bench, session, "all again?") == everything
     await carry_out(bench.services, session, ChooseTools(chat="chat-1", names=("files",), how="only"))
     await carry_out(bench.services, session, UndoChange(chat="chat-1"))

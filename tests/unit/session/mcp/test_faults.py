@@ -31,7 +31,7 @@ class Row(NamedTuple):
 ROWS = (
     Row("garbage between messages", ("garbage",), result="echo: x"),
     Row("output without end", ("endless",), notice="it printed 1,000 lines that are not messages"),
-    Row("a message of 20 MB", (), "huge", "it sent a message longer than 16 million bytes."),
+    Row("a message of 20 MB", (), "huge", "it sent a message longer than 16 MB."),
     Row("silence at the start", ("hang",), notice="is still starting"),
     Row("the end at the start", ("die",), notice="it ended; it printed: I cannot start"),
     Row("silence in a call", (), "wait", "did not answer within 0.5 s; the call was stopped."),

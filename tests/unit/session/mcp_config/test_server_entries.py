@@ -46,11 +46,11 @@ def test_both_kinds_of_server_are_read() -> None:
     [
         ([], r"\.mcp\.json: mcpServers"),
         ({"mcpServers": {"a": 5}}, r"mcpServers\.a"),
-        ({"mcpServers": {"a": {}}}, "neither a command nor a url"),
+        ({"mcpServers": {"a": {}}}, "neither a command nor a URL is set"),
         ({"mcpServers": {"a": {"command": "x", "args": "y"}}}, r"mcpServers\.a\.args"),
         ({"mcpServers": {"a": {"command": "x", "env": {"A": []}}}}, r"mcpServers\.a\.env"),
         ({"mcpServers": {"a": {"type": "sse", "url": "http://x"}}}, r"mcpServers\.a\.type"),
-        ({"mcpServers": {"a": {"url": "file:///etc/passwd"}}}, "not an address"),
+        ({"mcpServers": {"a": {"url": "file:///etc/passwd"}}}, "the URL is invalid"),
     ],
 )
 def test_an_error_names_file_and_key(table: Any, problem: str) -> None:

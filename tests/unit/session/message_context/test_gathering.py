@@ -355,7 +355,9 @@ async def test_a_home_directory_is_not_searched(project, monkeypatch):
     bench, session = await bench_with(project, gatherer)
     await asked(bench, session, ask("why?"), ask("and why?", 2))
     assert [question.only_files for question in gatherer.questions] == [True, True]
-    said = [notice.text for notice in of(bench, Notice) if "is not a project" in notice.text]
+    said = [
+        notice.text for notice in of(bench, Notice) if "is a home directory or larger, not a project" in notice.text
+    ]
     assert len(said) == 1, "said once in a chat"
 
 
@@ -480,7 +482,7 @@ async def test_the_reason_for_missing_code_is_given_each_time(project, monkeypat
     await asked(bench, session, ask("#{codebase} c", 3), ask("#{codebase} d", 4))
     said = [notice.text for notice in of(bench, Notice)][2:]
     assert said == [
-        f"{project} is not a project but a home directory or larger: only files named with @ are read."
+        f"{project} is a home directory or larger, not a project: only files named with @ are read."
         " :cd into a project, or set workspace.root.",
         "No code · project is not a project · why: /context",
     ]

@@ -64,4 +64,4 @@ async def test_a_users_file_needs_no_decision_and_a_broken_one_is_named(bench: B
     answer = await list_prompts(bench.services, ListPrompts(cwd=str(tmp_path), own_folder=str(mine)))
     assert [(row["name"], row["state"], row["origin"]) for row in answer["prompts"]] == [("A", "allowed", "user")]
     (problem,) = answer["problems"]
-    assert problem.endswith("b.md:1: expected front matter; its first line is ---.")
+    assert problem.endswith("b.md:1: expected front matter that begins with ---.")

@@ -125,7 +125,7 @@ async def test_a_reply_of_prose_is_an_answer(tmp_path: Path) -> None:
     ("reply", "error"),
     [
         ((AdapterError("The network is down."),), "The network is down."),
-        ((TextDelta("placement: replace\n```\nx"), AdapterError("Cut.")), "Cut. The part that arrived is kept"),
+        ((TextDelta("placement: replace\n```\nx"), AdapterError("Cut.")), "Cut. The partial reply is kept"),
         ((TextDelta("placement: replace\n```\nx\n```"), Finished("filtered", ())), "The reply was incomplete"),
     ],
 )

@@ -363,7 +363,7 @@ async def test_an_undo_that_makes_it_too_large_reports_that_sending_asks(tmp_pat
     await session.edits.carry_out(UndoChange(chat="chat-1"))
     told = bench.of(Notice)[-1]
     assert told.text.startswith("Paused: ")
-    assert told.text.endswith(" tokens, 19,000 fit. Sending asks whether to compact.")
+    assert told.text.endswith(" tokens; only 19,000 fit. Sending asks whether to compact.")
     assert told.while_paused
     assert len(told.text) <= 80
 

@@ -107,9 +107,9 @@ async def test_any_problem_is_one_sentence_and_words_are_used(project: Project, 
     index = Index(project.path)
     cases = [
         (ask_with(Broken()), index, "no connection to"),
-        (ask_with(Slow(), limit_s=0.01), index, r"no vector within 0\.01 s"),
+        (ask_with(Slow(), limit_s=0.01), index, r"no vector for the question within 0\.01 s"),
         (ask_with(HashedWords()), Index(tmp_path / "none.db"), "not indexed yet"),
-        (ask_with(Other()), index, "no vectors of this model yet"),
+        (ask_with(Other()), index, "no vectors from this model yet"),
     ]
     for vectors, one, said in cases:
         nearest = await vectors.nearest(one, "where is mail sent")

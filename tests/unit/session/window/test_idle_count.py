@@ -185,4 +185,4 @@ async def test_a_failed_count_is_not_shown_and_not_repeated(tmp_path: Path, capl
     assert not is_counting(session)
     assert not bench.of(Notice)
     assert not bench.bugs
-    assert len([record for record in caplog.records if "estimate decides" in record.message]) == 1
+    assert len([record for record in caplog.records if "using the estimate" in record.message]) == 1

@@ -77,7 +77,7 @@ def test_a_deleted_folder_is_recreated(tmp_path: Path, told: list[StoreError]) -
     store.append("c", [said("one")]).result()
     shutil.rmtree(tmp_path / "data")
     store.append("c", [said("two")]).result()
-    assert "nothing is lost" in str(told[0])
+    assert "nothing was lost" in str(told[0])
     store.close()
     again = open_store(tmp_path / "data")
     assert texts(again) == ["one", "two"]
@@ -95,7 +95,7 @@ def test_an_emptied_database_is_started_over_and_the_remedy_named(
     assert len(told) == 1
     assert str(told[0]).startswith("Chat history emptied")
     assert "two" in texts(store)
-    if "nothing is lost" in str(told[0]):
+    if "nothing was lost" in str(told[0]):
         assert texts(store) == ["one", "two"]
     else:
         assert ":CodeCompanionRestore" in str(told[0])
@@ -132,7 +132,7 @@ def test_while_no_new_file_can_be_created_the_old_one_stays_in_use(
         store.append("c", [said("two")]).result()
         assert texts(store) == ["one", "two"]
     assert [str(problem) for problem in told] == [
-        "Chat history deleted while open, not written again: the disk is full; free some space and try again"
+        "Chat history deleted while open; cannot restore it: the disk is full; free some space and try again"
         f" (cannot use {tmp_path / 'sessions.db.renewed'})"
     ]
     store.append("c", [said("three")]).result()
@@ -197,7 +197,7 @@ def test_an_unusable_file_is_left_alone_and_reported_once(
     assert texts(store) == ["one", "two", "three"]
     assert (tmp_path / "sessions.db").read_bytes() == before
     assert len(told) == 1
-    assert str(told[0]).startswith("Chat history replaced while open by a file that cannot be used; until you delete ")
+    assert str(told[0]).startswith("Chat history replaced by an unusable file while open. Delete ")
     (tmp_path / "sessions.db").unlink()
     assert texts(store) == ["one", "two", "three"]
     assert str(told[1]) == "Chat history deleted while open; restored, nothing was lost"
@@ -321,7 +321,7 @@ def test_a_folder_replaced_by_a_file_is_reported(tmp_path: Path, told: list[Stor
     assert len(told) == 1
     (tmp_path / "data").unlink()
     store.append("c", [said("three")]).result()
-    assert "nothing is lost" in str(told[1])
+    assert "nothing was lost" in str(told[1])
     store.close()
 
 

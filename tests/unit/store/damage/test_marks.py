@@ -129,7 +129,7 @@ def test_a_file_that_is_not_a_database_is_kept_and_the_chats_continue(desk: Desk
     assert texts(store, "open") == ["said before", "said after"]
     (kept,) = salvage.kept_files(desk.path)
     assert kept.path.read_bytes() == b"garbage!" * 4_000
-    assert "copied over" in kept.story
+    assert "an unusable file replaced it" in kept.story
     assert store.check() == []
     store.close()
     assert sound(desk.path)
@@ -176,7 +176,7 @@ def test_a_copied_file_is_not_written_to_at_the_end_after_a_failure(
     assert texts(store, "open")
     store.close()
     assert losses == []
-    assert "not written again: the disk is full" in str(desk.reports[0])
+    assert "cannot restore it: the disk is full" in str(desk.reports[0])
     assert desk.path.read_bytes() == backup.read_bytes()
     assert len(texts(desk.open(), "theirs")) == 30
 

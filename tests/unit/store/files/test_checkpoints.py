@@ -297,7 +297,7 @@ def test_a_truncated_conversation_is_reported_and_skipped(tmp_path):
     assert words([snapshot]) == ["words 1"]
     bad = files.append_conversation("c", good, [b'{"history":[[0,9]]}\n'])
     files.save_checkpoint("c", named(checkpoint(2), bad), keep=False)
-    assert "line 2: there is no run" in files.payloads_of("c")[0].problem
+    assert "line 2: the range [0, 9] does not exist" in files.payloads_of("c")[0].problem
 
 
 def test_the_remains_of_a_failed_append_are_overwritten(tmp_path):

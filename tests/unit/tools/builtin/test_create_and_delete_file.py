@@ -75,8 +75,8 @@ async def test_a_file_is_deleted_and_a_folder_is_not(root: Path, call: Call) -> 
     (root / "folder").mkdir()
     assert (await call("delete_file", path="a")).text == "Deleted a."
     assert not (root / "a").exists()
-    assert "only files are deleted" in (await call("delete_file", path="folder")).text
-    assert "only files are deleted" in (await call("delete_file", path=".")).text
+    assert "only files can be deleted" in (await call("delete_file", path="folder")).text
+    assert "only files can be deleted" in (await call("delete_file", path=".")).text
     assert "There is no file a" in (await call("delete_file", path="a")).text
 
 
