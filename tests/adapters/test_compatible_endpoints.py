@@ -395,8 +395,8 @@ async def test_a_recognised_server_counts_as_a_local_one(
     """Its replies are timed and cost time instead of money, whatever the entry is called."""
     times = {"prompt_n": 1_000, "prompt_ms": 500, "predicted_n": 90, "predicted_ms": 3_000.0}
     chunk = b"data: " + json.dumps({"choices": [], "timings": times}).encode() + b"\n\n"
-    listing = {"data": [{"id": "test-model", "owned_by": owner}]}
-    own_pages = {**pages, "/v1/models": listing}
+    model_list = {"data": [{"id": "test-model", "owned_by": owner}]}
+    own_pages = {**pages, "/v1/models": model_list}
     async with ChatServer([reply("ok", insert=chunk, insert_at=2)], pages=own_pages) as server:
         adapter = make_adapter(server.url, models_path="/models", limits_path="/models")
         registry = AdapterRegistry({}, read_blob=lambda blob: b"", summarise=lambda messages, tokens: "")

@@ -234,8 +234,8 @@ def test_only_an_entry_for_a_local_model_server_is_free(nvim_factory, tmp_path):
         assert "This chat: a budget of $2.00. 1 request without a known price is not counted." in " ".join(
             chat.text().split()
         )
-    listing = {"/v1/models": {"object": "list", "data": [{"id": "gpt-5", "owned_by": "openai"}]}}
-    with ChatServerThread([reply("One.", usage=USAGE)], key=KEY, models=("gpt-5",), pages=listing) as server:
+    model_list = {"/v1/models": {"object": "list", "data": [{"id": "gpt-5", "owned_by": "openai"}]}}
+    with ChatServerThread([reply("One.", usage=USAGE)], key=KEY, models=("gpt-5",), pages=model_list) as server:
         chat = start_chat(nvim_factory, tmp_path / "hidden", server, extends="vllm", model="gpt-5")
         chat.say("Why is it red?")
         chat.send("/cost")

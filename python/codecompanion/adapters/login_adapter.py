@@ -191,7 +191,7 @@ class LoginAdapter(Adapter):
         token = await self._renew()
         if self._clock() - self._listed_at >= FRESH_S:
             try:
-                async with asyncio.timeout(LISTING_LIMIT_S):
+                async with asyncio.timeout(MODEL_LIST_LIMIT_S):
                     await self._listed()
             except (AdapterError, TimeoutError) as error:
                 _log.info("%s lists no models: %s", self.name, error)

@@ -49,7 +49,7 @@ ERROR_BODY = ByteLimits(
     what="the error", wire_bytes=262_144, decoded_bytes=262_144, ratio=2_000, total_s=10.0, cut=True
 )
 """Limits of an error. It is usually a sentence; a proxy's error page is 100 kB. The rest is never shown."""
-LISTING = ByteLimits(what="the list of models", wire_bytes=16 * MB, decoded_bytes=16 * MB, total_s=30.0)
+MODEL_LIST = ByteLimits(what="the list of models", wire_bytes=16 * MB, decoded_bytes=16 * MB, total_s=30.0)
 """Limits of a list of models. OpenRouter's is 0.7 MB."""
 SMALL_ANSWER = ByteLimits(what="the answer", wire_bytes=MB, decoded_bytes=MB, total_s=20.0)
 """Limits of logins, tokens and token counts, which are a few kilobytes."""

@@ -20,7 +20,7 @@ from codecompanion.mcp import content
 from codecompanion.mcp.callbacks import Callbacks
 from codecompanion.mcp.explain_errors import explain, is_gone
 from codecompanion.mcp.http import http_streams
-from codecompanion.mcp.listing import list_offer
+from codecompanion.mcp.list_offer import list_offer
 from codecompanion.mcp.server_spec import ServerSpec
 from codecompanion.mcp.server_types import Given, McpError, Offer, ServerListener
 from codecompanion.mcp.stdio import stdio_streams
@@ -56,7 +56,7 @@ class Connection:
         return self._client is not None and not self._over.is_set()
 
     @property
-    def is_listing(self) -> bool:
+    def has_unread_changes(self) -> bool:
         """Return whether the server has reported list changes that have not been read yet."""
         return self._dirty.is_set() or self._is_refreshing
 

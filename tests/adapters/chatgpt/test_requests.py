@@ -136,7 +136,7 @@ async def test_the_plans_models_are_listed(make: Maker, openai: ChatGPTServer) -
 @pytest.mark.parametrize("body", [{"models": []}, {"data": [{"id": "gpt-6-sol"}]}, [], "x", {"models": {"slug": "a"}}])
 async def test_without_a_model_list_one_has_to_be_chosen(make: Maker, openai: ChatGPTServer, body: Any) -> None:
     """A list of another shape does not count; a named model is still used."""
-    openai.listing = body
+    openai.model_list = body
     adapter = await make.logged_in()
     outcome = await ask(adapter, model="")
     assert isinstance(outcome.error, ModelNotFound)

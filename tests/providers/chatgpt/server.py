@@ -88,7 +88,7 @@ class ChatGPTServer(ResponsesServer):
         if PLAN not in grant.scope:
             return json_answer({"detail": "chatpass_v2_scope_not_authorized"}, status=403)
         if request.path == "/v1/models":
-            return json_answer({"models": self.models} if self.listing is None else self.listing)
+            return json_answer({"models": self.models} if self.model_list is None else self.model_list)
         return self.failures.pop(0) if self.failures else super()._answered(request)
 
     def _accept(self, endpoint: Endpoint, request: Received) -> Accepted:

@@ -1,4 +1,4 @@
-"""Documented model listings: names for the picker, windows for the meter."""
+"""Documented model lists: names for the picker, windows for the meter."""
 
 from __future__ import annotations
 

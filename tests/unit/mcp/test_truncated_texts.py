@@ -7,7 +7,7 @@ from types import SimpleNamespace as Said
 from typing import Any
 
 from codecompanion.mcp import content
-from codecompanion.mcp.listing import list_offer
+from codecompanion.mcp.list_offer import list_offer
 from codecompanion.mcp.stdio import _read_stderr
 
 

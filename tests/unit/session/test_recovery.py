@@ -439,7 +439,7 @@ async def test_a_system_prompt_larger_than_the_guess_is_not_a_bug(tmp_path):
     assert any("is unknown" in notice.text for notice in bench.of(Notice))
 
 
-async def test_a_slow_listing_does_not_delay_the_first_request(tmp_path, monkeypatch):
+async def test_a_slow_model_list_does_not_delay_the_first_request(tmp_path, monkeypatch):
     """It is awaited only briefly while the guess does not matter yet."""
     monkeypatch.setattr(window_watch, "SHORT_WAIT_S", 0.01)
     adapter = Silent("s", [says("ok")])
@@ -451,7 +451,7 @@ async def test_a_slow_listing_does_not_delay_the_first_request(tmp_path, monkeyp
 
 
 class Silent(ScriptedAdapter):
-    """An endpoint whose model listing never answers."""
+    """An endpoint whose model list never answers."""
 
     async def warm_up(self):
         await asyncio.Event().wait()

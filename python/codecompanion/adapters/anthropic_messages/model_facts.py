@@ -43,13 +43,13 @@ class ModelFacts:
         self._listed: dict[str, _ModelEntry] = {}
         self._quirks: set[tuple[str, Quirk]] = set()
 
-    def read_listing(self, body: bytes) -> None:
+    def read_model_list(self, body: bytes) -> None:
         """Read the response of the Models endpoint; ignore a body that is not a list of models."""
         try:
-            listing = typed.read_json(body, type=_Listing)
+            model_list = typed.read_json(body, type=_ModelList)
         except NOT_READABLE:
             return
-        for entry in listing.data:
+        for entry in model_list.data:
             self._listed[entry.id] = entry
             # An alias without a date refers to the newest model of that name.
             self._listed.setdefault(_DATE.sub("", entry.id), entry)
@@ -108,7 +108,7 @@ class _ModelEntry(msgspec.Struct):
         return _supported(self.capabilities, "context_management", "compact_20260112")
 
 
-class _Listing(msgspec.Struct):
+class _ModelList(msgspec.Struct):
     data: list[_ModelEntry]
 
 

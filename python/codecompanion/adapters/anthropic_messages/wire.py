@@ -68,7 +68,7 @@ class AnthropicMessages(WireFormat):
     key_header = "x-api-key"
     key_value = "${api_key}"
     models_path = f"{PATH.rpartition('/')[0]}/models?limit=1000"
-    listing_tells = True
+    model_list_tells = True
     origin_name = "anthropic"
 
     def __init__(
@@ -89,7 +89,7 @@ class AnthropicMessages(WireFormat):
         # Without its beta the model list does not report compaction on demand.
         self.models_headers = beta_header(settings.headers, [ON_DEMAND_BETA])
         if settings.client in TAKES_FIELDS:
-            self.models_path, self.listing_tells = "", False
+            self.models_path, self.model_list_tells = "", False
         self._facts = ModelFacts()
         self._counts_nothing: set[str] = set()
         """Models whose tokens the endpoint cannot count."""

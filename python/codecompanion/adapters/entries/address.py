@@ -89,11 +89,11 @@ def _set_base(draft: Draft, base: str) -> None:
     else:
         # codecompanion.nvim's base URL has no version; one that ends with a version (`…/v1`) is used unchanged.
         version = "" if _is_versioned(base) else "/v1"
-        asks_listing = settings["limits_path"] == settings["models_path"]
+        asks_model_list = settings["limits_path"] == settings["models_path"]
         settings["base_url"] = base
         settings["chat_path"] = f"{version}/chat/completions"
         settings["models_path"] = f"{version}/models"
-        settings["limits_path"] = settings["models_path"] if asks_listing else ""
+        settings["limits_path"] = settings["models_path"] if asks_model_list else ""
 
 
 def _is_versioned(base: str) -> bool:

@@ -25,7 +25,7 @@ from codecompanion.adapters.transport.exchange import Exchange, open_exchange
 from codecompanion.adapters.transport.time_limits import ANSWER_LIMIT_S, is_loopback, max_silence_s
 from codecompanion.adapters.wire_format import KEY_TEMPLATE, HttpCall, WireFormat
 from codecompanion.formats.bounded import LimitHit, has_too_many_values
-from codecompanion.formats.byte_limits import ASIDE_BYTES, LISTING, MAX_JSON_VALUES, REPLY, WHOLE_REPLY
+from codecompanion.formats.byte_limits import ASIDE_BYTES, MAX_JSON_VALUES, MODEL_LIST, REPLY, WHOLE_REPLY
 
 if TYPE_CHECKING:
     import httpx2
@@ -179,7 +179,7 @@ class Connection:
             exchange = await self.open()
             headers, limits = self._headers(self.wire.models_headers), client_timeout(self.settings, ANSWER_LIMIT_S)
             response = await exchange.send(
-                method, path, headers=headers, limits=limits, accepts=LISTING, content=content
+                method, path, headers=headers, limits=limits, accepts=MODEL_LIST, content=content
             )
             return with_few_values(response.content)
         except Exception as caught:

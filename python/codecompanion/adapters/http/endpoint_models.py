@@ -20,7 +20,7 @@ from codecompanion.counting.model_windows import ModelLimits
 
 _log = logging.getLogger(__name__)
 
-LISTING_LIMIT_S = 5.0
+MODEL_LIST_LIMIT_S = 5.0
 
 
 class EndpointModels:
@@ -91,8 +91,8 @@ class EndpointModels:
         if self._may_be_unnamed:
             await asyncio.wait([self._recognising_server()])
         await self.server.ask(self.default)
-        if self._wire.listing_tells or self._connection.may_be_gateway:
-            await asyncio.wait([self._reading_listing()])
+        if self._wire.model_list_tells or self._connection.may_be_gateway:
+            await asyncio.wait([self._reading_model_list()])
 
     def read_beside_reply(self) -> asyncio.Task[None] | None:
         """Return a task that reads the list of models now, or None if it is not needed.
@@ -100,7 +100,7 @@ class EndpointModels:
         In this list, a server on this machine identifies itself.
         """
         needs = self._connection.may_be_gateway and not self._is_listed
-        return self._reading_listing() if needs else None
+        return self._reading_model_list() if needs else None
 
     async def aclose(self) -> None:
         """Cancel running queries."""
@@ -119,9 +119,9 @@ class EndpointModels:
             settings,
             self._connection.get,
             self._connection.post,
-            take_listing=self._wire.read_models,
+            take_model_list=self._wire.read_models,
             has_window=lambda model: self.limits(model) is not None,
-            forget_listing=self._forget_listing,
+            forget_model_list=self._forget_model_list,
             on_change=self._on_facts,
             clock=self._connection.clock,
         )
@@ -146,27 +146,27 @@ class EndpointModels:
             return  # the server is not running yet
         self._may_be_unnamed = False
         if path:
-            listing = settings.models_path or self._wire.models_path
+            models_path = settings.models_path or self._wire.models_path
             self._connection.settings = msgspec.structs.replace(
-                settings, local_server=True, limits_path=path, models_path=listing
+                settings, local_server=True, limits_path=path, models_path=models_path
             )
             self._wire.use_recognised_server(self._connection.settings)
             self._take_server()
             await self.server.ask(self.default)
 
-    def _forget_listing(self) -> None:
+    def _forget_model_list(self) -> None:
         """Forget the list of models, because another server answers; the next reply reads the new list."""
         self._wire.forget_models()
         self._is_listed = False
 
-    def _reading_listing(self) -> asyncio.Task[None]:
+    def _reading_model_list(self) -> asyncio.Task[None]:
         if self._reading is None or self._reading.done():
-            self._reading = asyncio.get_running_loop().create_task(self._read_listing())
+            self._reading = asyncio.get_running_loop().create_task(self._read_model_list())
         return self._reading
 
-    async def _read_listing(self) -> None:
+    async def _read_model_list(self) -> None:
         try:
-            async with asyncio.timeout(LISTING_LIMIT_S):
+            async with asyncio.timeout(MODEL_LIST_LIMIT_S):
                 names = await self.names()
             self._is_listed = True
             self.default = self.default or (names[0] if names else "")

@@ -83,15 +83,15 @@ class ServerReader:
         get: Get,
         post: Post,
         *,
-        take_listing: Callable[[bytes], object],
+        take_model_list: Callable[[bytes], object],
         has_window: Callable[[str], bool],
-        forget_listing: Callable[[], None],
+        forget_model_list: Callable[[], None],
         on_change: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings, self._get, self._post, self._clock = settings, get, post, clock
-        self._take_listing, self._has_window = take_listing, has_window
-        self._forget_listing, self._on_change = forget_listing, on_change
+        self._take_model_list, self._has_window = take_model_list, has_window
+        self._forget_model_list, self._on_change = forget_model_list, on_change
         self._is_local = is_own_server(settings) and bool(settings.limits_path)
         self._is_near = is_loopback(settings.base_url)
         self._asks = self._is_local or (bool(settings.limits_path) and not settings.context_window)
@@ -267,11 +267,11 @@ class ServerReader:
         elif self._answers and not error.retryable:
             self._answers.clear()
             self._toolless.clear()
-            self._forget_listing()
+            self._forget_model_list()
             self._on_change()
 
     async def _read_windows(self) -> Told:
-        self._take_listing(await self._get(self._settings.limits_path))
+        self._take_model_list(await self._get(self._settings.limits_path))
         return {}
 
     async def _read(self, model: str) -> Told:
@@ -286,9 +286,9 @@ class ServerReader:
             return told
         if not props.is_router:
             return {ANY_MODEL: props}
-        listing = await self._get(self._settings.models_path)
-        self._take_listing(listing)
-        told = {ANY_MODEL: props, **read_listed(listing)}
+        model_list = await self._get(self._settings.models_path)
+        self._take_model_list(model_list)
+        told = {ANY_MODEL: props, **read_listed(model_list)}
         if model in told and told[model].state in ("", "sleeping"):
             told[model] = filled(await self._of_router(path, model), told[model])
         return told

@@ -212,7 +212,7 @@ class Server:
 
     def _is_settled(self) -> bool:
         """Return whether the listed tools are current; false while they are being listed again."""
-        return self.connection is None or not self.connection.is_listing
+        return self.connection is None or not self.connection.has_unread_changes
 
     def switch(self, tool: str, on: bool) -> None:
         """Turn one tool, named as the server names it, on or off until Neovim exits."""

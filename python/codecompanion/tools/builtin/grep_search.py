@@ -194,10 +194,10 @@ async def _search_all(arguments: dict[str, Any], root: Path, names: list[str], h
         for batch in _batches(names):
             await _search([*_ripgrep(ripgrep, arguments), *batch], root, hits, None)
     elif names:
-        with tempfile.TemporaryFile() as listing:
-            listing.write(_worker_input(arguments, names))
-            listing.seek(0)
-            await _search([sys.executable, "-I", str(_WORKER)], root, hits, listing)
+        with tempfile.TemporaryFile() as piped:
+            piped.write(_worker_input(arguments, names))
+            piped.seek(0)
+            await _search([sys.executable, "-I", str(_WORKER)], root, hits, piped)
 
 
 def _write_out(folder: Path, unsaved: dict[str, str]) -> None:
@@ -278,7 +278,7 @@ def _worker_input(arguments: dict[str, Any], names: Sequence[str]) -> bytes:
     return head + b"\n" + b"\0".join(name.encode("utf-8", "surrogateescape") for name in names)
 
 
-async def _search(argv: list[str], root: Path, hits: _Hits, listing: IO[bytes] | None) -> None:
+async def _search(argv: list[str], root: Path, hits: _Hits, piped: IO[bytes] | None) -> None:
     import tempfile
 
     with tempfile.TemporaryFile() as errors:
@@ -287,7 +287,7 @@ async def _search(argv: list[str], root: Path, hits: _Hits, listing: IO[bytes] |
             cwd=root,
             env=clean_environment({}, root),
             on_output=hits.add_output,
-            stdin=listing,
+            stdin=piped,
             stderr=errors,
         )
         if ended.code not in (0, 1):

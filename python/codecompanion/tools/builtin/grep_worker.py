@@ -1,4 +1,4 @@
-"""Searches files line by line, as a separate program: `python -I grep_worker.py < listing`.
+"""Searches files line by line, as a separate program: `python -I grep_worker.py < input`.
 
 Standard input: one line of JSON `{query, ignore_case}`, then the paths, separated by NUL. Standard output: the records
 of `rg --json` that `grep_search` reads. The exit status is 2, with one sentence on standard error, if the query is not

@@ -16,7 +16,7 @@ NEW = (
 OLD = ("claude-opus-4-5", "claude-sonnet-4-20250514", "claude-haiku-4-5-20251001", "claude-3-7-sonnet-20250219")
 
 
-def listing(**fields: object) -> bytes:
+def model_list(**fields: object) -> bytes:
     return msgspec.json.encode({"data": [{"type": "model", "id": "claude-haiku-4-5-20251001", **fields}]})
 
 
@@ -50,7 +50,7 @@ def test_the_listing_is_believed() -> None:
         "context_management": {"supported": True, "compact_20260112": support(supported=True)},
         "compaction": {"supported": True, "summarize": support(supported=False)},
     }
-    facts.read_listing(listing(max_input_tokens=200_000, max_tokens=64_000, capabilities=capabilities))
+    facts.read_model_list(model_list(max_input_tokens=200_000, max_tokens=64_000, capabilities=capabilities))
     for model in ("claude-haiku-4-5-20251001", "claude-haiku-4-5"):
         assert facts.compacts(model, "threshold") is True
         assert facts.compacts(model, "on_demand") is False
@@ -63,7 +63,7 @@ def test_the_listing_is_believed() -> None:
 def test_an_incomplete_listing_leaves_the_name(capabilities: object) -> None:
     """Gateways list only ids."""
     facts = ModelFacts()
-    facts.read_listing(listing(capabilities=capabilities))
+    facts.read_model_list(model_list(capabilities=capabilities))
     assert facts.compacts("claude-haiku-4-5-20251001", "threshold") is False
     assert facts.limits("claude-haiku-4-5-20251001") is None
 
@@ -72,7 +72,7 @@ def test_an_incomplete_listing_leaves_the_name(capabilities: object) -> None:
 def test_an_invalid_listing_teaches_nothing(body: bytes) -> None:
     """It does not cause an error either."""
     facts = ModelFacts()
-    facts.read_listing(body)
+    facts.read_model_list(body)
     assert facts.limits("m") is None
 
 
@@ -107,6 +107,6 @@ def test_a_listed_limit_is_used() -> None:
     """For old models, it is only used to reduce the limit."""
     facts = ModelFacts()
     entries = [{"id": "claude-opus-5", "max_tokens": 128_000}, {"id": "claude-opus-4-1", "max_tokens": 32_000}]
-    facts.read_listing(msgspec.json.encode({"data": entries}))
+    facts.read_model_list(msgspec.json.encode({"data": entries}))
     assert facts.output_limit("claude-opus-5") == facts.largest_output("claude-opus-5") == 128_000
     assert facts.output_limit("claude-opus-4-1") == 16_384

@@ -46,9 +46,9 @@ class Server:
             self.settings,
             self.get,
             self.post,
-            take_listing=self.listed.append,
+            take_model_list=self.listed.append,
             has_window=lambda model: self.reader.facts(model).window > 0,
-            forget_listing=self.forget,
+            forget_model_list=self.forget,
             on_change=self.changed,
             clock=lambda: self.now,
         )

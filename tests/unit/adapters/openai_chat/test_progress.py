@@ -48,7 +48,7 @@ def test_only_a_local_llama_cpp_is_asked(owner: str, url: str, parameters: Any, 
     """Other servers refuse unknown fields; the user's setting takes precedence."""
     format_ = wire(url, parameters=parameters)
     if owner:
-        format_.read_models(listing(owner))
+        format_.read_models(model_list(owner))
     assert sent(format_).get("return_progress") is asks
 
 
@@ -56,7 +56,7 @@ def test_only_a_local_llama_cpp_is_asked(owner: str, url: str, parameters: Any, 
 def test_a_server_that_refuses_it_is_not_asked_again(parameters: Any) -> None:
     """The field is dropped even if the user has set it; a gateway may use llama.cpp's former port."""
     format_ = wire(parameters=parameters)
-    format_.read_models(listing("llamacpp"))
+    format_.read_models(model_list("llamacpp"))
     assert sent(format_)["return_progress"] is True
     asked = ChatRequest(messages=(), model="smol")
     refused = RequestRejected("test: Unrecognized request argument supplied: return_progress")
@@ -68,7 +68,7 @@ def test_a_server_that_refuses_it_is_not_asked_again(parameters: Any) -> None:
 def test_the_listing_of_a_former_server_is_forgotten() -> None:
     """Progress is no longer requested, and the reported facts about its models are discarded."""
     format_ = wire()
-    format_.read_models(listing("llamacpp"))
+    format_.read_models(model_list("llamacpp"))
     format_.learn_refusal(
         RequestRejected("test: Unsupported parameter: 'stream_options'"), ChatRequest(messages=(), model="smol")
     )

@@ -11,7 +11,7 @@ import pytest
 
 from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.transport.client import HttpClient
-from codecompanion.formats.byte_limits import LISTING
+from codecompanion.formats.byte_limits import MODEL_LIST
 
 BASE = "https://gateway.example/v1"
 
@@ -27,7 +27,7 @@ async def address(base_url: str, path: str) -> str:
     settings = AdapterSettings(name="a", kind="openai_compatible", base_url=base_url)
     http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
     client = HttpClient(http, settings)
-    await client.send("GET", path, headers={}, limits=httpx2.Timeout(5), accepts=LISTING)
+    await client.send("GET", path, headers={}, limits=httpx2.Timeout(5), accepts=MODEL_LIST)
     await client.aclose()
     return str(seen[0].url)
 
@@ -57,7 +57,7 @@ async def test_a_body_in_chunks_is_sent_like_one_in_one_piece(chunks: tuple[byte
 
     settings = AdapterSettings(name="a", kind="openai_compatible", base_url=BASE)
     client = HttpClient(httpx2.AsyncClient(transport=httpx2.MockTransport(answer)), settings)
-    await client.send("POST", "/x", headers={}, limits=httpx2.Timeout(5), accepts=LISTING, content=chunks)
+    await client.send("POST", "/x", headers={}, limits=httpx2.Timeout(5), accepts=MODEL_LIST, content=chunks)
     await client.aclose()
     headers, body = seen[0]
     assert body == b'{"a":1}'

@@ -52,7 +52,7 @@ LOOPBACK, NETWORK, PUBLIC = "http://localhost:11434", "http://box.lan:8080", "ht
         (LOOPBACK, "kimi-k2.5:cloud", True, True, False),
         (LOOPBACK, "qwen3:14b", True, False, False),  # a gateway at the entry of a server
         (LOOPBACK, "qwen3:14b", False, None, False),  # a gateway, as far as anybody knows
-        (LOOPBACK, "qwen3:14b", False, True, True),  # the listing says who it is
+        (LOOPBACK, "qwen3:14b", False, True, True),  # the model list says who it is
         (NETWORK, "qwen3:14b", True, None, True),
         (NETWORK, "qwen3:14b", True, False, False),
         (NETWORK, "qwen3:14b", False, True, False),

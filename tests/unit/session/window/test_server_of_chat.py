@@ -246,8 +246,8 @@ async def test_a_call_of_an_offered_tool_runs_even_if_the_server_reports_a_small
     assert [finished.status for finished in bench.of(ToolFinished)] == ["ok"]
 
 
-async def test_a_window_from_a_refusal_is_kept_over_any_listing(tmp_path: Path) -> None:
-    """The listing of a paid endpoint has the window of the model, and the refusal that of the account."""
+async def test_a_window_from_a_refusal_is_kept_over_any_model_list(tmp_path: Path) -> None:
+    """The model list of a paid endpoint has the window of the model, and the refusal that of the account."""
     adapter = ScriptedAdapter("s", [[ContextOverflow("s: too long", 9000, 6000)], says("ok"), says("ok")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
