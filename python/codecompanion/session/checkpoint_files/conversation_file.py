@@ -15,7 +15,7 @@ from codecompanion.context.work import Messages
 from codecompanion.model import checkpoint as payloads
 from codecompanion.model.conversation_lines import lines_of, parts_of
 from codecompanion.model.messages import Message, TextPart, ToolCall, with_changes
-from codecompanion.session.checkpoint_files.yielding_thread import StandBack
+from codecompanion.session.checkpoint_files.throttle import Throttle
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.conversations import Place
 
@@ -39,7 +39,7 @@ class ConversationFile(msgspec.Struct):
     _redacted: dict[str, tuple[Message, Message]] = msgspec.field(default_factory=dict)
     _keys_looked_for: int = 0
 
-    def write(self, messages: Messages, files: Files, fresh_files: Files, stand_back: StandBack) -> Place:
+    def write(self, messages: Messages, files: Files, fresh_files: Files, throttle: Throttle) -> Place:
         """Store new messages and newly read files; return their place in the conversation file.
 
         Raises:
@@ -54,7 +54,7 @@ class ConversationFile(msgspec.Struct):
         parts, kept = parts_of(self._written, messages)
 
         def encode(message: Message) -> bytes:
-            stand_back()
+            throttle()
             stored = payloads.encode(write_stored_message(self.redacted(message)))
             self._sizes[message.id] = len(stored)
             return stored

@@ -32,7 +32,7 @@ from codecompanion.model.history import ChangeUndone, LogEvent
 from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.model.view import project
 from codecompanion.session.checkpoint_files.conversation_file import ConversationFile
-from codecompanion.session.checkpoint_files.yielding_thread import StandBack
+from codecompanion.session.checkpoint_files.throttle import Throttle
 from codecompanion.store.files.checkpoints import REACHED, CheckpointFiles
 from codecompanion.store.files.conversations import KEY, Place
 from codecompanion.store.store import Store
@@ -105,7 +105,7 @@ class StateWriter(msgspec.Struct):
         Raises:
             StoreError: the log cannot be read.
         """
-        stand_back, newest = self._stand_back(), self.store.last_seq(self.chat_id)
+        throttle, newest = self._throttle(), self.store.last_seq(self.chat_id)
         for since in range(self.tally.last_seq, newest, _BATCH):
             events = self.store.load_events(self.chat_id, since, since + _BATCH)
             old = [event for event in events if event.seq <= self.opened_at]
@@ -113,7 +113,7 @@ class StateWriter(msgspec.Struct):
                 read_tally(self.tally, old)
                 self.periodic_at = self.tally.meaningful
             read_tally(self.tally, events)
-            stand_back()
+            throttle()
 
     def prepare(self, messages: Messages, removed: Messages) -> None:
         """Do most of the work of a checkpoint before a removal: store the conversation and collect the evidence.
@@ -127,7 +127,7 @@ class StateWriter(msgspec.Struct):
             self._store(self._readable)
             self._packet = None  # frees the old packet before the new one is built
             covered = tuple(map(self._conversation.redacted, removed))
-            self._packet = covered, build_packet(covered, self.chat_id, 0, pause=self._stand_back())
+            self._packet = covered, build_packet(covered, self.chat_id, 0, pause=self._throttle())
 
     def forget_prepared(self) -> None:
         """Drop the evidence for a removal that does not happen; the stored conversation stays."""
@@ -138,7 +138,7 @@ class StateWriter(msgspec.Struct):
         prepared, self._packet = self._packet, None
         if prepared is not None and prepared[0] == covered:
             return msgspec.structs.replace(prepared[1], generated_at=now_ms)
-        return build_packet(covered, self.chat_id, now_ms, pause=self._stand_back())
+        return build_packet(covered, self.chat_id, now_ms, pause=self._throttle())
 
     def save(self, wanted: Wanted) -> int | None:
         """Write the snapshot and the checkpoint; return the total size in bytes, or None if there was nothing to write.
@@ -211,13 +211,13 @@ class StateWriter(msgspec.Struct):
         """Store new messages and newly read files; return their place in the conversation file."""
         fresh, self.tally.fresh_files = self.tally.fresh_files, {}
         try:
-            return self._conversation.write(messages, self.tally.files, fresh, self._stand_back())
+            return self._conversation.write(messages, self.tally.files, fresh, self._throttle())
         except BaseException:
             self.tally.fresh_files = {**fresh, **self.tally.fresh_files}
             raise
 
-    def _stand_back(self) -> StandBack:
-        return StandBack(lambda: self.is_awaited)
+    def _throttle(self) -> Throttle:
+        return Throttle(lambda: self.is_awaited)
 
     def _write(self, snapshot: Snapshot, checkpoint: Checkpoint, place: Place) -> int:
         is_kept = checkpoint.checkpoint_kind != "snapshot"

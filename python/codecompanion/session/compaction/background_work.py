@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from codecompanion.session.checkpoint_files.yielding_thread import StandBack
+from codecompanion.session.checkpoint_files.throttle import Throttle
 from codecompanion.waiting import to_the_end
 
 
@@ -21,7 +21,7 @@ class Meanwhile:
 
     def __init__(self, work: Callable[[Callable[[], None]], None]) -> None:
         self._is_awaited = self._is_stopped = False
-        self._stand_back = StandBack(lambda: self._is_awaited)
+        self._throttle = Throttle(lambda: self._is_awaited)
         self._task = asyncio.ensure_future(asyncio.to_thread(self._run, work))
 
     def _run(self, work: Callable[[Callable[[], None]], None]) -> None:
@@ -33,7 +33,7 @@ class Meanwhile:
     def _pause(self) -> None:
         if self._is_stopped:
             raise _Stopped
-        self._stand_back()
+        self._throttle()
 
     async def finish(self) -> None:
         """Run the rest of the work at full speed and wait until it ends."""

@@ -8,7 +8,7 @@ from codecompanion.errors import StoreUnavailable
 from codecompanion.model.messages import Message
 from codecompanion.session.checkpoint_files import conversation_file
 from codecompanion.session.checkpoint_files.conversation_file import ConversationFile
-from codecompanion.session.checkpoint_files.yielding_thread import StandBack
+from codecompanion.session.checkpoint_files.throttle import Throttle
 from codecompanion.store.files.checkpoints import CheckpointFiles
 from codecompanion.store.files.conversations import KEY
 
@@ -32,7 +32,7 @@ class Written:
 
     def write(self, messages) -> list[str]:
         """Write, and return the file's content."""
-        place = self.file.write(messages, {}, {}, StandBack())
+        place = self.file.write(messages, {}, {}, Throttle())
         raw = {"timestamp": 1, "checkpointKind": "snapshot", "id": "k", KEY: {"name": place.name, "bytes": place.bytes}}
         self.files.save_checkpoint("c", {**raw, "messageCount": len(messages)}, keep=False)
         return [message["content"] for message in self.files.payloads_of("c")[0].raw["conversationHistory"]]

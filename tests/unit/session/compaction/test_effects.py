@@ -17,9 +17,9 @@ from codecompanion.model import checkpoint as payloads
 from codecompanion.model.checkpoint import Checkpoint, read
 from codecompanion.model.history import PolicyEvent, RequestSent, ViewChanged
 from codecompanion.model.messages import Message
-from codecompanion.session.checkpoint_files import yielding_thread
+from codecompanion.session.checkpoint_files import throttle
 from codecompanion.session.checkpoint_files.state_writer import StateWriter
-from codecompanion.session.checkpoint_files.yielding_thread import AT_LEISURE, AWAITED, MAX_REST_S, StandBack
+from codecompanion.session.checkpoint_files.throttle import AT_LEISURE, AWAITED, MAX_REST_S, Throttle
 from codecompanion.session.services import Keeping
 from codecompanion.session.trust.folders import folder_of
 from codecompanion.store.files.checkpoints import CheckpointFiles
@@ -231,9 +231,9 @@ async def test_awaited_writes_run_at_full_speed(tmp_path, monkeypatch):
 def test_long_work_yields_the_processor(monkeypatch, is_awaited, rest):
     """Other work gets the processor most of the time, unless someone waits for this work."""
     clock, slept = iter([0.0, 0.001, 0.004, 0.0, 0.001]), []
-    monkeypatch.setattr(yielding_thread.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(yielding_thread.time, "sleep", slept.append)
-    work = StandBack(lambda: is_awaited)
+    monkeypatch.setattr(throttle.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(throttle.time, "sleep", slept.append)
+    work = Throttle(lambda: is_awaited)
     for _ in range(3):
         work()
     assert slept == [0.004 * rest]
@@ -242,9 +242,9 @@ def test_long_work_yields_the_processor(monkeypatch, is_awaited, rest):
 def test_work_that_becomes_awaited_continues_soon(monkeypatch):
     """A slow slice on a busy machine is not followed by a long pause: someone may be waiting by then."""
     clock, slept = iter([0.0, 3.0, 3.0]), []
-    monkeypatch.setattr(yielding_thread.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(yielding_thread.time, "sleep", slept.append)
-    StandBack()()
+    monkeypatch.setattr(throttle.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(throttle.time, "sleep", slept.append)
+    Throttle()()
     assert slept == [MAX_REST_S]
 
 

@@ -17,7 +17,7 @@ A sleep of 0 only switches to a waiting thread.
 """
 
 
-class StandBack:
+class Throttle:
     """Called between pieces of work; sleeps at the end of a slice."""
 
     def __init__(self, is_awaited: Callable[[], bool] = lambda: False) -> None:
