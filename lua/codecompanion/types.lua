@@ -1969,6 +1969,7 @@
 ---@field strategies? CodeCompanion.Options.interactions.chat.opts.strategies
 ---@field max_provider_requests_per_turn? integer
 ---@field max_output_continuations? integer
+---@field completion_provider? "default"|"blink"|"cmp"|"coc"
 ---@field tell_open_file? boolean
 ---@field tell_environment? boolean
 ---@field budget? number

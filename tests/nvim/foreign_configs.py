@@ -117,7 +117,7 @@ NOTHING: dict[str, set[str]] = {
     "17": {
         *("adapters.acp", "extensions", "opts.job_start_delay", "display.chat.child_window"),
         *("interactions.chat.editor_context.buffer.opts.default_params", "rules.opts.show_defaults"),
-        *("interactions.chat.opts.completion_provider", "interactions.chat.opts.goto_file_action"),
+        "interactions.chat.opts.goto_file_action",
         *("interactions.chat.tools.groups.full_stack_dev", "interactions.chat.tools.next_edit_suggestion"),
         "interactions.chat.tools.opts.auto_submit_errors",
         "interactions.chat.tools.insert_edit.opts.user_confirmation",

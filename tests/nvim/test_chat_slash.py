@@ -352,6 +352,88 @@ def test_completion_offers_commands_and_paths(chat: ChatDriver) -> None:
     assert chat.input() == "first\n/co"
 
 
+MENU = """
+local info = vim.fn.complete_info({ 'pum_visible', 'selected', 'items' })
+return { info.pum_visible == 1 and info.selected == -1, vim.tbl_map(function(i) return i.word end, info.items) }
+"""
+
+
+def type_one_by_one(chat: ChatDriver, keys: str) -> list[str]:
+    """Type slowly, as a user does; return the entries of the open menu, none of which is selected."""
+    for key in keys:
+        chat.nvim.feed("<lt>" if key == "<" else key)
+        chat.nvim.settle()
+    is_open, words = chat.nvim.lua(MENU)
+    return list(words) if is_open else []
+
+
+def test_typing_a_trigger_opens_neovims_menu(chat: ChatDriver) -> None:
+    """Nothing is selected or inserted, typing narrows it, and the user's 'completeopt' is unchanged."""
+    chat.nvim.lua("_G.own = { vim.go.completeopt, vim.bo.completeopt }")
+    chat.nvim.feed("i")
+    assert "/compact" in type_one_by_one(chat, "/")
+    assert type_one_by_one(chat, "co") == ["/continue", "/compact", "/context", "/cost"]
+    assert "/trace" in type_one_by_one(chat, "\x15/tr")
+    assert type_one_by_one(chat, "q") == []
+    chat.nvim.feed("<BS>")
+    assert type_one_by_one(chat, "") == ["/trace"]
+    for typed, entry in (("#{", "#{buffer}"), ("see @", "@{files}"), ("see @{", "@{files}"), ("#{f", "#{file:")):
+        assert entry in type_one_by_one(chat, "\x15" + typed)
+        assert chat.input() == typed
+    assert type_one_by_one(chat, "x y") == []
+    for typed in ("a/", "me@", "# Title", "#"):
+        assert type_one_by_one(chat, "\x15" + typed) == [], typed
+    chat.nvim.feed("<Esc>")
+    chat.nvim.wait_lua("return vim.deep_equal(_G.own, { vim.go.completeopt, vim.bo.completeopt })")
+
+
+def test_the_menu_shows_the_files_once_they_are_known(chat: ChatDriver) -> None:
+    work = Path(chat.nvim.lua("return vim.fn.getcwd()"))
+    (work / "only_this.lua").write_text("")
+    chat.nvim.feed("i")
+    type_one_by_one(chat, "#{file:")
+    chat.nvim.wait_for(lambda: "#{file:only_this.lua}" in type_one_by_one(chat, ""), "the file")
+    assert type_one_by_one(chat, "this.") == ["#{file:only_this.lua}"]
+    assert chat.input() == "#{file:this."
+
+
+def test_repeating_and_macros_open_no_menu(chat: ChatDriver) -> None:
+    chat.nvim.lua("vim.fn.setreg('q', 'cc/')")
+    chat.nvim.feed("@q")
+    assert type_one_by_one(chat, "") == []
+    chat.nvim.feed("<Esc>cc")
+    assert type_one_by_one(chat, "/cos") == ["/cost"]
+    chat.nvim.feed("<C-n><C-y> now<Esc>.")
+    chat.nvim.settle()
+    assert (chat.input(), chat.nvim.lua("return vim.fn.mode()")) == ("/cost now", "n")
+
+
+@pytest.mark.parametrize(
+    ("given", "provider", "is_open"),
+    [
+        ("package.preload['blink.cmp.config'] = function() return { enabled = function() return true end } end", "", 0),
+        (
+            "package.preload['blink.cmp.config'] = function() return { enabled = function() return false end } end",
+            "",
+            1,
+        ),
+        ("package.loaded.cmp = { get_config = function() return { enabled = true } end }", "", 0),
+        ("package.loaded.cmp = { get_config = function() return { enabled = true } end }", "default", 1),
+        ("vim.g.coc_enabled = 1", "", 0),
+        ("vim.bo.omnifunc = 'syntaxcomplete#Complete'", "", 0),
+        ("", "blink", 0),
+    ],
+)
+def test_the_menu_is_left_to_a_completion_plugin(chat: ChatDriver, given: str, provider: str, is_open: int) -> None:
+    if "blink" in given:
+        chat.nvim.lua("package.loaded['blink.cmp'] = {}")
+    if provider:
+        chat.setup({"interactions": {"chat": {"opts": {"completion_provider": provider}}}})
+    chat.nvim.lua(given)
+    chat.nvim.feed("i")
+    assert bool(type_one_by_one(chat, "/")) == bool(is_open)
+
+
 def test_keys_can_be_changed_and_disabled(chat: ChatDriver) -> None:
     """Every mapping has a description and can be disabled."""
     chat.setup(

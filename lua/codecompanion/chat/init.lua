@@ -24,6 +24,7 @@ function life.furnish(chat)
     require("codecompanion.chat.prompts.prompt_commands").begin()
   end)
   require("codecompanion.chat.ui.keymaps").set(chat)
+  require("codecompanion.chat.ui.automatic_menu").set(chat)
   api.nvim_create_autocmd("CompleteDone", {
     group = "codecompanion.chat." .. chat.bufnr,
     buffer = chat.bufnr,

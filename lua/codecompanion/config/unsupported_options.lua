@@ -51,7 +51,6 @@ local KEYS = {
   ["interactions.chat.editor_context.code_review"] = true,
   ["interactions.chat.opts.acp_timeout_response"] = true,
   ["interactions.chat.opts.blank_prompt"] = true,
-  ["interactions.chat.opts.completion_provider"] = true,
   ["interactions.chat.opts.debounce"] = true,
   ["interactions.chat.opts.goto_file_action"] = true,
   ["interactions.chat.opts.register"] = true,

@@ -52,6 +52,7 @@ M.ID_BYTES = 6
 ---@field follows? { win: integer, below: integer, col: integer } Position where the cursor waits for the next question
 ---@field announced table<string, boolean> Calls whose question was announced
 ---@field approval_maps? table<string, table> The mappings that the approval keys replace while a question is open
+---@field automatic_menu? CodeCompanion.AutomaticMenu
 ---@field stream? CodeCompanion.Stream
 ---@field draft CodeCompanion.Draft
 ---@field queue CodeCompanion.Queue

@@ -263,17 +263,23 @@ function M.omnifunc(findstart, base)
   local chat = registry.by_buffer()
   local before, row = place()
   if findstart == 1 then
+    local automatic = chat and chat.automatic_menu
+    local is_automatic = automatic and automatic.opened
     show_when_known(before, function()
+      if is_automatic then
+        return automatic.opened and automatic.show()
+      end
       local text, now = place()
       local from, items = M.items(chat, now, text)
       if from and #items > 0 then
         vim.fn.complete(from + 1, menu(items))
       end
     end)
-    return (M.items(chat, row, before)) or -3
+    local from, found = M.items(chat, row, before)
+    return (not is_automatic or #found > 0) and from or -3
   end
   local _, items = M.items(chat, row, before .. base)
-  return may_be_file(before .. base) and { words = menu(items), refresh = "always" } or menu(items)
+  return { words = menu(items), refresh = "always" }
 end
 
 ---Handle an accepted completion. No command runs automatically: the line stays in the input until it is sent.

@@ -131,6 +131,13 @@ return {
         description = "Automatic continuations per turn when a reply reaches the output limit: 0, 1 or 2.",
       },
       {
+        name = "completion_provider",
+        type = "string",
+        enum = { "default", "blink", "cmp", "coc" },
+        optional = true,
+        description = "Menu of the input; by default Neovim's, unless a plugin is active.",
+      },
+      {
         name = "tell_open_file",
         type = "boolean",
         default = true,

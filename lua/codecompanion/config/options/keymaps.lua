@@ -7,7 +7,7 @@ local MODES = { "n", "i", "v" }
 ---@type { [1]: string, [2]: table<string, string|string[]>, [3]: string }[]
 local KEYS = {
   { "options", { n = "g?" }, "Show the keys" },
-  { "completion", { i = "<C-_>" }, "Complete slash commands and paths" },
+  { "completion", { i = "<C-_>" }, "Complete commands, context and paths" },
   { "send", { n = { "<CR>", "<C-s>" }, i = "<C-s>" }, "Send the message" },
   { "regenerate", { n = "gr" }, "Regenerate the last reply" },
   { "edit_message", { n = "g<CR>" }, "Edit and resend your message under the cursor" },
