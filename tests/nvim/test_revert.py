@@ -283,8 +283,13 @@ def test_nothing_is_reverted_during_a_turn(desk):
     user.chat.send("and now a command, which asks even in YOLO mode")
     user.chat.wait_state("awaiting_approval")
     user.nvim.command("CodeCompanionRevert turn")
-    user.nvim.wait_screen("Wait until the reply is complete")
+    user.nvim.wait_screen("^Wait until the reply is complete, or stop it with q, then revert.")
+    user.nvim.lua("require('codecompanion.say').nothing()")
+    go_to_change(user)
+    user.nvim.feed("gX")
+    user.nvim.wait_screen("^Wait until the reply is complete, or stop it with q, then revert.")
     assert "five\n" in user.disk()
+    assert "Wait until" not in user.chat.text()
 
 
 def test_the_line_of_a_turn_follows_its_changes_and_is_redrawn_with_the_chat(desk):

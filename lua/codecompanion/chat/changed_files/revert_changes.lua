@@ -8,6 +8,18 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
+---Return a function that shows why a revert was refused on the command line; a running reply is only a hint.
+---@param chat CodeCompanion.Chat
+---@return fun(reason: string)
+function M.refused(chat)
+  return function(reason)
+    if chat.state ~= "idle" then
+      return say.hint({ reason, "Wait until the reply is complete" })
+    end
+    say.line(reason, severity.ERROR)
+  end
+end
+
 ---Put a conflict into the buffer of the file, with conflict markers, unsaved.
 ---@param chat CodeCompanion.Chat
 ---@param conflict table
@@ -20,7 +32,7 @@ local function mark(chat, conflict)
     end
     vim.fn.search("^<<<<<<< ", "cw")
     say.line("Conflict markers are in the buffer, unsaved; u removes them.")
-  end)
+  end, M.refused(chat))
 end
 
 ---Propose the revert in the buffer of the file, hunk by hunk.
@@ -84,7 +96,7 @@ function M.revert(chat, ids, again, done)
       done(asks)
     end
     ask_about(chat, result.conflicts)
-  end)
+  end, M.refused(chat))
 end
 
 ---Return the ids of effective changes, newest first.

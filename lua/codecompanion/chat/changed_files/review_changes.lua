@@ -89,17 +89,17 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param hunks CodeCompanion.ReviewHunk[]
 ---@param refill fun()
-local function revert(chat, hunks, refill)
-  local one = table.remove(hunks, 1)
+local function revert(chat, places, refill)
+  local one = table.remove(places, 1)
+  local reverting = require("codecompanion.chat.changed_files.revert_changes")
   session.request(chat, "revert_changes", { changes = { one.change_id }, hunk = one.hunk }, function(result)
     local severity = require("codecompanion.severity")
-    local said = require("codecompanion.chat.changed_files.revert_changes").said(result, "gX")
-    say.line(said, result.reverted == 0 and severity.WARN or severity.INFO)
-    if #hunks > 0 and result.reverted > 0 then
-      return revert(chat, hunks, refill)
+    say.line(reverting.said(result, "gX"), result.reverted == 0 and severity.WARN or severity.INFO)
+    if #places > 0 and result.reverted > 0 then
+      return revert(chat, places, refill)
     end
     refill()
-  end)
+  end, reverting.refused(chat))
 end
 
 ---@param chat CodeCompanion.Chat
