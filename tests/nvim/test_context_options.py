@@ -197,7 +197,7 @@ HALF_FULL = {"ratio": 0.62, "exact": True}
             {
                 200: "running grep_search · gpt-4o · ~27 %",
                 30: "running grep_search · ~27 %",
-                20: "running … · ~27 %",
+                20: "running · ~27 %",
             },
         ),
         (
@@ -236,6 +236,33 @@ def test_the_bar_drops_its_parts_in_order(config: Config, more: dict[str, Any], 
                  (" %", "gpt-4o", "Why doe", "edit 65 %")]  # fmt: skip
     assert (narrowest[2] == 999) is bool(state), "the state in place of the title"
     assert narrowest == sorted(narrowest) or state
+
+
+ASSUMED = {"window": 32_000, "assumed": True}
+
+
+@pytest.mark.parametrize(
+    ("more", "at"),
+    [
+        (
+            {"approvals": [{"event": {"title": "run_command ls", "kind": ""}}]},
+            {33: "waiting: approval · ~27 % of 32k?", 24: "approve? · ~27 % of 32k?"},
+        ),
+        (
+            {"approvals": [{"event": {"title": "", "kind": "compact"}}]},
+            {33: "waiting: compact? · ~27 % of 32k?", 24: "compact? · ~27 % of 32k?"},
+        ),
+        ({"label": "waiting for the model"}, {33: "waiting · ~27 % of 32k?"}),
+        ({"label": "running run_command python3 -m unittest"}, {35: "running run_command · ~27 % of 32k?"}),
+        ({"label": "starting clock and files (MCP)"}, {33: "starting MCP · ~27 % of 32k?"}),
+        ({"label": "reading about 3.1k tokens, ≈ 12 s"}, {36: "reading 3.1k tokens · ~27 % of 32k?"}),
+        ({"state": "compacting", "label": "compacting the chat"}, {33: "compacting · ~27 % of 32k?"}),
+    ],
+)
+def test_a_narrow_bar_words_the_state_shorter(config: Config, more: dict[str, Any], at: dict[int, str]) -> None:
+    lines = bars(config, meter=ASSUMED, **({"state": "streaming"} | more))
+    assert {width: lines[width - 4] for width in at} == at
+    assert not any("…" in line for line in lines[26 - 4 :])
 
 
 @pytest.mark.parametrize("more", [{}, {"state": "streaming", "label": "running grep_search"}])

@@ -3,8 +3,8 @@
 ---
 ---`smart → qwen3-8b`: the server answered with another model; a narrow window names only that model. `no tools` follows
 ---the model if its server does not support tools. A narrow window first shortens the title, then drops the thresholds,
----the title, `no tools` and the model, in this order. The state, the percentage, and the notes that compaction is
----paused or the policy has stopped are always shown.
+---the title, `no tools` and the model, in this order, and then uses a shorter wording of the state. The state, the
+---percentage, and the notes that compaction is paused or the policy has stopped are always shown.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -137,7 +137,8 @@ function M.chunks(chat, width)
       { paused },
     }
   else
-    local happens, cut = part(state), part(state, MIN_STATE)
+    local happens, shorter = part(state), status.shorter(state)
+    local cut = part(shorter[#shorter] or state, MIN_STATE)
     cut.is_state = true
     ways = {
       { whole, happens, by, both, full, limits },
@@ -146,9 +147,11 @@ function M.chunks(chat, width)
       { brief, happens, stopped, paused },
       { brief, happens, paused },
       { happens, paused },
-      { cut, paused },
-      { cut, full },
     }
+    for _, wording in ipairs(shorter) do
+      ways[#ways + 1] = { part(wording), paused }
+    end
+    vim.list_extend(ways, { { cut, paused }, { cut, full } })
   end
   for _, way in ipairs(ways) do
     local chunks = arranged(way, width)

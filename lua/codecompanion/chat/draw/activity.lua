@@ -61,9 +61,14 @@ local function activity_line(chat, room)
   elseif shown.shows_meter(chat) and installing.waits(chat) then
     return "", ""
   end
-  local text = status.activity(chat, is_asked_above)
-  local is_long = api.nvim_strwidth("⋯ " .. text .. hint) > room
-  return is_long and status.activity(chat, true) or text, hint
+  local brief = status.activity(chat, true)
+  local ways = { status.activity(chat, is_asked_above), brief, unpack(status.shorter(brief)) }
+  for _, text in ipairs(ways) do
+    if api.nvim_strwidth("⋯ " .. text .. hint) <= room then
+      return text, hint
+    end
+  end
+  return brief, hint
 end
 
 ---Draw both lines; the activity uses the blank line above the input header, so nothing moves.

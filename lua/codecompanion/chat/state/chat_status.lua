@@ -199,6 +199,37 @@ function M.activity(chat, brief)
   return chat.state == "idle" and "" or chat.state:gsub("_", " ") .. M.waited(chat)
 end
 
+---Shorter wordings of activities for narrow windows, longest first.
+---@type { [1]: string, [2]: string[] }[]
+local SHORTER = {
+  { "^waiting for your approval.*$", { "waiting: approval", "approve?" } },
+  { "^waiting: ([^:?]+)%??$", { "%1?" } },
+  { "^waiting for the model(.*)$", { "waiting%1", "waiting" } },
+  { "^compacting the chat(.*)$", { "compacting%1", "compacting" } },
+  { "^(running %S+) .+$", { "%1", "running" } },
+  { "^reading about (%S+ tokens).*$", { "reading %1", "reading" } },
+  { "^starting .+$", { "starting MCP", "starting" } },
+  { "^trying again in (.+)$", { "retry in %1", "retrying" } },
+  { "^%u.*nstalling.*( · %d+ s)$", { "Installing%1", "Installing" } },
+  { "^(Updating):.*( · %d+ s)$", { "%1%2", "%1" } },
+  { "^(.+) · nothing for .+$", { "%1" } },
+  { "^(%a+ing)%f[%A].+$", { "%1" } },
+}
+
+---Return shorter wordings of an activity, longest first, none of which ends in `…`.
+---@param activity string
+---@return string[]
+function M.shorter(activity)
+  for _, one in ipairs(SHORTER) do
+    if activity:find(one[1]) then
+      return vim.tbl_map(function(wording)
+        return (activity:gsub(one[1], wording))
+      end, one[2])
+    end
+  end
+  return {}
+end
+
 ---Return an item for 'statusline', with `%` doubled: `streaming · ctx 35.8k/128k 28%%`.
 ---@param bufnr? integer Chat buffer, by default the current one
 ---@return string
