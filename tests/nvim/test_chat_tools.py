@@ -84,7 +84,7 @@ WHY = "not now, the test server is busy with something else"
                 200: "▸ ✗ read_file lua/nothing.lua · failed: There is no file lua/nothing.lua. file_search finds files"
                 " by name",
                 80: "▸ ✗ read_file lua/nothing.lua · failed: There is no file lua/nothing.lua. …",
-                40: "▸ ✗ read_file lua…ng.lua · There is no …",
+                40: "▸ ✗ read_file nothing.l… · There is no …",
             },
         ),
         (
@@ -95,7 +95,7 @@ WHY = "not now, the test server is busy with something else"
             {
                 200: f"▸ ⊘ run_command npm test · rejected: {WHY}",
                 80: "▸ ⊘ run_command npm test · rejected: not now, the test server is busy with …",
-                40: "▸ ⊘ run_command … test · rejected: not …",
+                40: "▸ ⊘ run_command npm t… · rejected: not …",
             },
         ),
         (
@@ -105,7 +105,7 @@ WHY = "not now, the test server is busy with something else"
             "exit code 1\n…",
             {
                 80: "▸ ✗ run_command npm test · failed: exit 1 · 42 lines",
-                40: "▸ ✗ run_comman… test · exit 1 · 42 lines",
+                40: "▸ ✗ run_command npm… · exit 1 · 42 lines",
             },
         ),
         ("error", "demo ", "failed", "", {80: "▸ ✗ demo · failed"}),

@@ -155,6 +155,20 @@ function M.path(path, width)
   return parts[#parts]
 end
 
+---Shorten the title of a tool call at its end: the name of the tool is kept whole, a path loses its folders first.
+---@param title string `run_command npm test`
+---@param width integer
+---@return string
+function M.call(title, width)
+  local name, argument = title:match("^(%S+ )(.+)$")
+  if not name or api.nvim_strwidth(title) <= width or api.nvim_strwidth(name) >= width then
+    return M.cut(title, width)
+  end
+  local left = width - api.nvim_strwidth(name)
+  local is_path = argument:find("^%S*/%S*$") ~= nil
+  return name .. M.cut(is_path and M.path(argument, left) or argument, left)
+end
+
 ---Join parts with ` · `; the last one is shortened if enough of it remains to be useful, otherwise omitted.
 ---@param parts string[] The first one is always included
 ---@param width integer

@@ -326,7 +326,7 @@ function M.note(item)
 end
 
 ---Return the line of a closed tool fold: mark, state, title, summary. In a narrow window the title is shortened first:
----the outcome of a call is more important than the middle of a command.
+---the outcome of a call is more important than the end of a command.
 ---@param tool table
 ---@param width? integer Available cells
 ---@return { [1]: string, [2]: string }[]
@@ -350,7 +350,7 @@ function M.tool_chunks(tool, width)
     else
       outcome = fit.cut(outcome, math.max(room - MIN_TITLE, math.floor(room / 2)))
     end
-    title = fit.squeeze(title, room - api.nvim_strwidth(outcome))
+    title = fit.call(title, room - api.nvim_strwidth(outcome))
   end
   return {
     { "▸ ", "CodeCompanionFoldMark" },
