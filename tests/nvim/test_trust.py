@@ -152,7 +152,9 @@ def test_one_file_is_trusted_as_displayed(nvim_factory, tmp_path):
         assert [Path(one["path"]).name for one in decisions(tmp_path)["files"]] == ["AGENTS.md", "CLAUDE.md"]
 
 
-@pytest.mark.parametrize(("files", "follows"), [((), "“Always” is offered again"), (FILES, "2 files in it may be used")])
+@pytest.mark.parametrize(
+    ("files", "follows"), [((), "“Always” is offered again"), (FILES, "2 files in it may be used")]
+)
 def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_factory, tmp_path, files, follows):
     """The block names the folder once, the page says what trust changes; the line about waiting files goes, too."""
     script = [tool("read_file", path="a.py"), edit("one", "two", "a.py"), reply("Done.")]

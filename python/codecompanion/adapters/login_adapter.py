@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 FRESH_S = 600.0
 """Seconds for which a list of models is fresh; an older list is requested again before the next request."""
-LISTING_LIMIT_S = 5.0
+MODEL_LIST_LIMIT_S = 5.0
 
 
 class LoginPage(msgspec.Struct, frozen=True, kw_only=True):

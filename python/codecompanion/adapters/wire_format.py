@@ -62,7 +62,7 @@ class WireFormat(ABC):
     """The path of the endpoint's list of models, relative to the base URL."""
     models_headers: Mapping[str, str] = MappingProxyType({})
     """Headers of the request for the list of models, in addition to the key."""
-    listing_tells = False
+    model_list_tells = False
     """Whether the list of models reports capabilities and is therefore read before the first request."""
     returns_readable_reasoning = False
     """Whether readable reasoning is sent back, as in `Adapter`."""

@@ -182,7 +182,7 @@ class AnthropicMessages(WireFormat):
 
     def read_models(self, body: bytes) -> list[str]:
         """Return the model names in the list of models, and remember the facts about them."""
-        self._facts.read_listing(body)
+        self._facts.read_model_list(body)
         return read_model_names(body)
 
     def limits(self, model: str) -> ModelLimits | None:

@@ -28,7 +28,7 @@ def sent(format_: OpenAIChat) -> dict[str, Any]:
     return body
 
 
-def listing(owner: str) -> bytes:
+def model_list(owner: str) -> bytes:
     """Return a model listing whose model belongs to this owner."""
     return msgspec.json.encode({"object": "list", "data": [{"id": "smol", "object": "model", "owned_by": owner}]})
 
