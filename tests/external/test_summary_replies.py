@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codecompanion.context.summary.judge_reply import MIN_CHARS, accept_reply
-from codecompanion.context.summary.summary_run import summary_prompt, told_in
+from codecompanion.context.summary.summary_run import subject_texts, summary_prompt
 from codecompanion.context.summary_text.sections import load_schema
 from codecompanion.context.work import Failed, SummaryReply
 from codecompanion.model.transcript_format import read_bytes
@@ -43,7 +43,7 @@ def replies(name: str) -> list[dict[str, Any]]:
 @cache
 def told(session: str) -> tuple[str, ...]:
     path = TRANSCRIPTS / f"{session}.jsonl"
-    return told_in(tuple(read_bytes(path.read_bytes().split(b"\n"), str(path)).messages))
+    return subject_texts(tuple(read_bytes(path.read_bytes().split(b"\n"), str(path)).messages))
 
 
 def in_form(text: str, name: str) -> str:

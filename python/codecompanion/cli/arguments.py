@@ -98,6 +98,6 @@ def read_transcript(name: str) -> Transcript:
     return transcript
 
 
-def tell_nothing_found(words: str) -> None:
+def report_no_results(words: str) -> None:
     """Report on stderr that a search has no results; this is a valid answer, so the exit status stays 0."""
     print(f"codecompanion: nothing found for {words!r}", file=sys.stderr)

@@ -29,17 +29,17 @@ def new_results(messages: Messages) -> Messages:
     return tuple(messages[index] for index in unseen_results(messages))
 
 
-def staying(messages: Messages) -> Messages:
+def surviving_messages(messages: Messages) -> Messages:
     """Return the messages that survive any compaction: the protected ones and the newest round."""
-    from codecompanion.context.selection.fill_window import being_answered  # not needed at startup
+    from codecompanion.context.selection.fill_window import unanswered_messages  # not needed at startup
 
-    kept = being_answered(messages)
+    kept = unanswered_messages(messages)
     return tuple(message for index, message in enumerate(messages) if index in kept or is_protected(message))
 
 
 def is_too_large(messages: Messages, env: Env) -> bool:
     """Return whether the new results must be truncated even after everything removable is removed."""
-    alone, stage = staying(messages), arrival_stages()[-1]
+    alone, stage = surviving_messages(messages), arrival_stages()[-1]
     room = room_of(env, alone, stage.trigger)
     return env.measure(alone).tokens > target_tokens(stage.trigger, stage.target, stage.target_gap, room)
 
@@ -53,7 +53,7 @@ def arrival(policy: Policy, messages: Messages, env: Env, *, clears: bool) -> tu
     if not clears:
         return (newest,)
     target = Size(tokens=max_without_summary(policy.stages, messages, env))
-    return (msgspec.structs.replace(_sparing(older, policy), target=target), newest)
+    return (msgspec.structs.replace(_with_exclusions(older, policy), target=target), newest)
 
 
 def max_without_summary(stages: tuple[Stage, ...], messages: Messages, env: Env, least: int = 0) -> int:
@@ -77,26 +77,26 @@ def clears_results(policy: Policy) -> bool:
     return not _CLEARING.isdisjoint(used | {step.use for step in policy.shape})
 
 
-def _sparing(stage: Stage, policy: Policy) -> Stage:
+def _with_exclusions(stage: Stage, policy: Policy) -> Stage:
     """Return the stage with steps that exclude the tools whose results the policy never clears (R-512)."""
-    spared = tuple(dict.fromkeys(_spared(policy)))
+    excluded = tuple(dict.fromkeys(_excluded_tools(policy)))
     tiers = (
-        msgspec.structs.replace(tier, steps=tuple(_without_tools(step, spared) for step in tier.steps))
+        msgspec.structs.replace(tier, steps=tuple(_without_tools(step, excluded) for step in tier.steps))
         for tier in stage.tiers
     )
     return msgspec.structs.replace(stage, tiers=tuple(tiers))
 
 
-def _spared(policy: Policy) -> Iterator[str]:
+def _excluded_tools(policy: Policy) -> Iterator[str]:
     steps = [step.params for stage in policy.stages for tier in stage.tiers for step in tier.steps]
     for params in (*steps, *(step.params for step in policy.shape)):
         yield from getattr(params, "exclude_tools", ())
 
 
-def _without_tools(step: Step, spared: tuple[str, ...]) -> Step:
+def _without_tools(step: Step, excluded: tuple[str, ...]) -> Step:
     if not hasattr(step.params, "exclude_tools"):
         return step
-    return msgspec.structs.replace(step, params=msgspec.structs.replace(step.params, exclude_tools=spared))
+    return msgspec.structs.replace(step, params=msgspec.structs.replace(step.params, exclude_tools=excluded))
 
 
 def cut_again(messages: Messages, whole: Messages, most: int, target: int, env: Env) -> Messages | None:

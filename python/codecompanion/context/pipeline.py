@@ -21,7 +21,7 @@ from codecompanion.context.fit_new_results import (
     is_too_large,
     max_without_summary,
     new_results,
-    staying,
+    surviving_messages,
     with_results,
 )
 from codecompanion.context.policy.policy import Policy, Stage, Tier
@@ -221,7 +221,7 @@ def _make_room(draft: _Draft, policy: Policy, *, clears: bool) -> Generator[Ask,
 def _cut_alone(draft: _Draft) -> Generator[Ask, SummaryReply, None]:
     """Truncate the new results until they fit on their own; older messages are left to the policy's stages."""
     whole = draft.messages
-    alone = msgspec.structs.replace(draft, messages=staying(whole), reports=[])
+    alone = msgspec.structs.replace(draft, messages=surviving_messages(whole), reports=[])
     yield from _walk(alone, iter([_Run(stage := arrival_stages()[-1], stage.tiers, "reactive")]), as_sent=True)
     for report in alone.reports:
         if report.work is not None:

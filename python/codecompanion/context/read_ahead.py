@@ -26,7 +26,7 @@ def read_ahead(steps: Iterable[Step], before: Messages, removed: Messages, env: 
                 env.folds.get(KnownNames).of(before, pause).read(pause)
             case QuoteUserMessages() as params:
                 facts, most = env.folds.get(QuoteFacts), quote_limit(params, env)
-                said = facts.said(removed, params.max_chars, env.key_of)
+                said = facts.quotes(removed, params.max_chars, env.key_of)
                 facts.read(said, most, params.excerpt_chars, env.count_text, pause)
             case _:
                 continue

@@ -140,7 +140,7 @@ def _run_tier(tier: Tier, work: Work, env: Env, calls: _Calls) -> Generator[Ask,
         if other != CHAT_ADAPTER:
             result, _ = yield from _drive(_run_steps(_without_model(tier.steps, other), work, env), calls)
             if isinstance(result, Work):
-                result = result.saying(summary_source=other, failure=why)
+                result = result.with_details(summary_source=other, failure=why)
         elif not calls.writers.why_not(calls.kind, chat_adapter=True):
             chat_env = msgspec.structs.replace(env, summariser_window=env.window)
             steps = _run_steps(tier.steps, work, chat_env)

@@ -296,12 +296,12 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     artifact: dict[str, Any] | None = None
     details: Details = Details()
 
-    def removed_as_found(self) -> Messages:
+    def original_removed(self) -> Messages:
         """Return the removed messages as they were before the stage's steps shortened their results."""
         found = {message.id: message for message in self.before}
         return tuple(found.get(message.id, message) for message in self.removed)
 
-    def saying(self, **details: Any) -> Work:
+    def with_details(self, **details: Any) -> Work:
         """Return the work with these details added."""
         return msgspec.structs.replace(self, details=msgspec.structs.replace(self.details, **details))
 

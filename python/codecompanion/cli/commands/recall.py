@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import msgspec
 
 from codecompanion.cli import progress
-from codecompanion.cli.arguments import read_input, read_transcript, source_of, tell_nothing_found
+from codecompanion.cli.arguments import read_input, read_transcript, report_no_results, source_of
 from codecompanion.cli.jobs import JOBS_HELP
 from codecompanion.cli.json_lines import json_line
 from codecompanion.errors import CodeCompanionError, InputError
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace, out: TextIO) -> int:
             text = f"{place:6}  {messages[place].role:9}  {' '.join(snippet.split())}"
             print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
     if not places:
-        tell_nothing_found(words)
+        report_no_results(words)
     return 0
 
 

@@ -127,7 +127,7 @@ class _Searches:
         options = options_of(job.options, self._arguments)
         spec, tier = options.embed, options.tier or "auto"
         default = DEFAULT if tier == "auto" else DOCUMENT
-        asked = _asked(options, tier, pipeline_of(self._arguments, job.options, job, default=default))
+        asked = _search_options(options, tier, pipeline_of(self._arguments, job.options, job, default=default))
         vectors = None if spec is None else self._vectors.of(spec)
         index = self._index(options.root or ".")
         outcome = None
@@ -140,7 +140,7 @@ class _Searches:
             outcome = self._loop.run(search_code(index, job.query, asked, vectors))
         if tier not in ("auto", outcome.tier):
             print(f"codecompanion: {'; '.join(outcome.not_used)}", file=sys.stderr)
-        return _told(outcome)
+        return _as_json(outcome)
 
     def _index(self, name: str) -> ProjectIndex:
         root = existing_folder(name, "root")
@@ -149,7 +149,7 @@ class _Searches:
         return self._indexes.of(root)
 
 
-def _asked(options: Options, tier: WantedTier, name: PipelineName) -> SearchOptions:
+def _search_options(options: Options, tier: WantedTier, name: PipelineName) -> SearchOptions:
     """Return the search options for a job's pipeline; a tier other than `auto` requires the document's pipeline."""
     pipeline = load_pipeline(name)
     cascade = pipeline.find(SearchCascade)
@@ -164,7 +164,7 @@ def _asked(options: Options, tier: WantedTier, name: PipelineName) -> SearchOpti
     return msgspec.structs.replace(asked, top_k=effective_top_k(top_k), per_file=1, tier=first)
 
 
-def _told(outcome: SearchOutcome) -> dict[str, Any]:
+def _as_json(outcome: SearchOutcome) -> dict[str, Any]:
     results = [
         {
             "path": result.path,

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from codecompanion.adapters.keys.known_secrets import KnownSecrets
 from codecompanion.adapters.keys.redact import redact
 from codecompanion.cli import progress
-from codecompanion.cli.arguments import tell_nothing_found
+from codecompanion.cli.arguments import report_no_results
 from codecompanion.cli.commands.restore import add_restore, in_column, state_dir
 from codecompanion.cli.environment import user_environment
 from codecompanion.cli.json_lines import json_line
@@ -153,7 +153,7 @@ def _search(store: Store, arguments: argparse.Namespace, out: TextIO) -> int:
             text = f"{hit.chat_id}  {when:%Y-%m-%d %H:%M}  {hit.role:9}  {hit.title}: {snippet}"
         print(text.encode("utf-8", "backslashreplace").decode("utf-8"), file=out)
     if not hits:
-        tell_nothing_found(words)
+        report_no_results(words)
     return 0
 
 

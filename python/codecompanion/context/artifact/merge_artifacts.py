@@ -49,9 +49,9 @@ def merge(older: Artifact, newer: Artifact, closed: Collection[str] = ()) -> Art
     stated = (*(d.decision for d in decisions), *(t.item for t in threads), *(f.fact for f in facts if not f.path))
     known = [meaning_of(text) for text in (*constraints, *stated) if not is_quoted(text)]
     done = set(map(normal, closed))
-    threads = _unique(_said_once(threads, lambda t: t.item, known), lambda t: normal(t.item))
-    decisions = _unique(_said_once(decisions, lambda d: d.decision, known), lambda d: normal(d.decision))
-    facts = _unique(_said_once(facts, lambda f: f.fact, known), lambda f: (f.path, normal(f.fact)))
+    threads = _unique(_without_repeats(threads, lambda t: t.item, known), lambda t: normal(t.item))
+    decisions = _unique(_without_repeats(decisions, lambda d: d.decision, known), lambda d: normal(d.decision))
+    facts = _unique(_without_repeats(facts, lambda f: f.fact, known), lambda f: (f.path, normal(f.fact)))
     return Artifact(
         session_objective=better_goal(older.session_objective, newer.session_objective),
         constraints=constraints,
@@ -66,7 +66,7 @@ def merge(older: Artifact, newer: Artifact, closed: Collection[str] = ()) -> Art
     )
 
 
-def _said_once(items: Sequence[T], words: Callable[[T], str], known: Sequence[Meaning]) -> tuple[T, ...]:
+def _without_repeats(items: Sequence[T], words: Callable[[T], str], known: Sequence[Meaning]) -> tuple[T, ...]:
     """Return the items without quoted sentences that repeat a known fact or a newer item."""
     kept: list[T] = []
     said = list(known)

@@ -23,7 +23,7 @@ from codecompanion.context.message_facts.demands import find_demands
 from codecompanion.context.selection.select_window import running_turn
 from codecompanion.context.strategy_parameters import SummarizeArtifact
 from codecompanion.context.summary.judge_reply import accept_reply
-from codecompanion.context.summary.summary_run import told_in
+from codecompanion.context.summary.summary_run import subject_texts
 from codecompanion.context.summary.topic_evidence import History, why_not_about
 from codecompanion.context.summary_text.place_quotes import read_quotes
 from codecompanion.context.summary_text.recall_keys import without_keys
@@ -79,7 +79,7 @@ def summarize_artifact(work: Work, params: SummarizeArtifact, env: Env) -> Steps
             written, source = overlay(seen, said, _rules(work, env)), "utility"
     consolidated = Consolidated(scope.frontier, scope.covered, written)
     text = render(written, limit)
-    said_of_it = work.saying(
+    said_of_it = work.with_details(
         frontier_turn_id=scope.frontier,
         consolidated_turn_count=scope.covered,
         newly_consolidated_turn_count=len(scope.turns),
@@ -211,7 +211,7 @@ def _read_reply(reply: SummaryReply, known: frozenset[str], scope: Scope) -> Art
     if isinstance(artifact, Failed):
         return artifact
     messages = tuple(message for turn in scope.turns for message in turn.messages)
-    obstacle = why_not_about(artifact.texts, History((*scope.older.texts, *told_in(messages))))
+    obstacle = why_not_about(artifact.texts, History((*scope.older.texts, *subject_texts(messages))))
     return Failed(f"the utility model's summary was rejected: {obstacle}") if obstacle else artifact
 
 

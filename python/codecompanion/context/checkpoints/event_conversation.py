@@ -29,13 +29,13 @@ def conversation_from_spans(spans: Sequence[Span], now: float) -> tuple[Message,
     for span in spans:
         match span.type:
             case "user_message":
-                lines.append(f"User: {_told(span.text)}")
+                lines.append(f"User: {_indented(span.text)}")
             case "assistant_message":
-                lines.append(f"Assistant: {_told(cut(span.text, ASSISTANT_CHARS))}")
+                lines.append(f"Assistant: {_indented(cut(span.text, ASSISTANT_CHARS))}")
             case "tool_result":
-                lines.append(f"[Tool result: {_told(cut(span.text, RESULT_CHARS))}]")
+                lines.append(f"[Tool result: {_indented(cut(span.text, RESULT_CHARS))}]")
             case _:
-                lines.append(f"System: {_told(cut(span.text, ASSISTANT_CHARS))}")
+                lines.append(f"System: {_indented(cut(span.text, ASSISTANT_CHARS))}")
     return _conversation("", lines, now, (UNKNOWN,))
 
 
@@ -71,9 +71,9 @@ def _event_lines(events: Sequence[LogEvent]) -> Iterator[str]:
             case MessageAdded(message=message):
                 yield from _message_lines(message, names)
             case TurnEnded(error=error) if error:
-                yield f"[Error: {_told(error)}]"
+                yield f"[Error: {_indented(error)}]"
             case ToolRan(status="error", title=tool):
-                yield f"[Error: {_told(tool)} failed]"
+                yield f"[Error: {_indented(tool)} failed]"
             case _:
                 continue
 
@@ -82,16 +82,16 @@ def _message_lines(message: Message, names: dict[str, str]) -> Iterator[str]:
     text = message.text.strip()
     if message.role == "assistant":
         if text:
-            yield f"Assistant: {_told(cut(text, ASSISTANT_CHARS))}"
+            yield f"Assistant: {_indented(cut(text, ASSISTANT_CHARS))}"
         yield from (f"[Used tool: {call.name}]" for call in message.tool_calls)
     elif message.role == "tool":
         name = names.get(message.tool_call_id or "", "tool")
-        yield f"[Tool result from {name}: {_told(cut(text, RESULT_CHARS))}]"
+        yield f"[Tool result from {name}: {_indented(cut(text, RESULT_CHARS))}]"
     elif text:
         role = "User" if is_typed_by_user(message) else "System"
-        yield f"{role}: {_told(text if role == 'User' else cut(text, ASSISTANT_CHARS))}"
+        yield f"{role}: {_indented(text if role == 'User' else cut(text, ASSISTANT_CHARS))}"
 
 
-def _told(text: str) -> str:
+def _indented(text: str) -> str:
     """Return the text with indented continuation lines, so that no line can pass for another speaker's."""
     return text.replace("\n", "\n  ")

@@ -71,7 +71,7 @@ def clear_when_it_pays(work: Work, params: ClearWhenItPays, env: Env) -> Outcome
     if cut is None or freed < max(1, params.min_freed, in_seconds):
         return Skipped("does_not_pay", "clearing old tool results would cost more than it saves")
     cleared = [messages[index] for index in shorter if messages[index].role != "assistant"]
-    said = work.saying(shortened_calls=len(shorter) - len(cleared), cold=is_cold, why=cut.why)
+    said = work.with_details(shortened_calls=len(shorter) - len(cleared), cold=is_cold, why=cut.why)
     return msgspec.structs.replace(said, messages=tuple(changed), cleared=(*work.cleared, *cleared))
 
 

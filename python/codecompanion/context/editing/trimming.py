@@ -49,7 +49,7 @@ def strip_tool_args(work: Work, params: StripToolArgs, env: Env) -> Outcome:
         stripped += large
     if not stripped:
         return Skipped("nothing_to_strip", "no old tool call has large arguments")
-    return msgspec.structs.replace(work.saying(stripped_arguments=stripped), messages=tuple(messages))
+    return msgspec.structs.replace(work.with_details(stripped_arguments=stripped), messages=tuple(messages))
 
 
 def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
@@ -71,7 +71,7 @@ def trim_to_fit(work: Work, params: TrimToFit, env: Env) -> Outcome:
     gone = frozenset[int]().union(*groups[:low])
     dropped = tuple(message for index, message in enumerate(work.messages) if index in gone)
     trimmed = msgspec.structs.replace(
-        work.saying(trimmed=len(dropped)),
+        work.with_details(trimmed=len(dropped)),
         messages=_without(work.messages, groups[:low]),
         removed=(*work.removed, *map(without_gathered_code, dropped)),
     )

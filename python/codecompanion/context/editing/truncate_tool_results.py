@@ -44,7 +44,7 @@ def truncate_tool_results(work: Work, params: TruncateToolResults, env: Env) -> 
     if not cut:
         return Skipped("nothing_to_truncate", "no tool result is larger than its limit")
     before, after = env.measure(work.messages).tokens, env.measure(tuple(messages)).tokens
-    said = work.saying(tools_truncated={"count": len(cut), "before": before, "after": after})
+    said = work.with_details(tools_truncated={"count": len(cut), "before": before, "after": after})
     return msgspec.structs.replace(said, messages=tuple(messages), cleared=(*work.cleared, *cut))
 
 

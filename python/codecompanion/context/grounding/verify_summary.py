@@ -57,7 +57,7 @@ def verify_summary(work: Work, params: VerifySummary, env: Env) -> Outcome:
         return work
     text, names, missing = mark_unverified(work.summary, env.folds.get(KnownNames).of(work.before))
     listed = tuple(missing[:_LISTED]) or None
-    said = work.saying(names=names, unverified=len(missing), unverified_names=listed)
+    said = work.with_details(names=names, unverified=len(missing), unverified_names=listed)
     return msgspec.structs.replace(said, summary=text)
 
 

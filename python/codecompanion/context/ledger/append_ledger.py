@@ -50,13 +50,13 @@ def append_ledger(work: Work, params: AppendLedger, env: Env) -> Outcome:
         room = min(room, env.target - kept - prose)
     if room < _NOT_WORTH_IT:
         return work
-    facts = gather(tuple(map(env.original, work.removed_as_found())))
+    facts = gather(tuple(map(env.original, work.original_removed())))
     for name in _names_in((*work.messages, *work.pending)):
         facts.names.pop(name, None)
     ledger = write_ledger(facts, room, work.summary, env.count_text)
     if not ledger:
         return work
-    said = work.saying(ledger_tokens=env.count_text(ledger))
+    said = work.with_details(ledger_tokens=env.count_text(ledger))
     return msgspec.structs.replace(said, summary=put_ledger(work.summary, ledger))
 
 

@@ -25,7 +25,7 @@ def fill_to_target(messages: Messages, kept: frozenset[int], path_share: float, 
     (R-422).
     """
     target = _target(messages, env)
-    kept = with_partners(messages, kept | being_answered(messages))
+    kept = with_partners(messages, kept | unanswered_messages(messages))
     if path_share > 0:
         kept |= _naming_active_files(messages, kept, int(target * path_share), env)
     cuts = [cut for cut in legal_cuts(messages) if cut < len(messages)]
@@ -65,7 +65,7 @@ def legal_cuts(messages: Messages) -> tuple[int, ...]:
     return tuple(index for index in range(len(messages) + 1) if index not in illegal)
 
 
-def being_answered(messages: Messages) -> frozenset[int]:
+def unanswered_messages(messages: Messages) -> frozenset[int]:
     """Return the newest results and calls that no reply has followed yet, and the request they serve."""
     last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role in ("tool", "assistant")), None)
     if last is None or (messages[last].role == "assistant" and not messages[last].tool_calls):

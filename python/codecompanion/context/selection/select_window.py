@@ -55,7 +55,7 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
     if params.fill:
         named_tokens = env.measure(pick(messages, named)).tokens
         if named_tokens > env.target:
-            work = work.saying(pinned_over_target=named_tokens)
+            work = work.with_details(pinned_over_target=named_tokens)
         kept = fill_to_target(messages, kept, params.active_path_share, env)
     if params.half:
         kept = _with_newer_half(messages, kept)

@@ -47,7 +47,7 @@ def fit_summary(work: Work, params: FitSummary, env: Env) -> Outcome:
         allowed = _next_cut(allowed, params.floor_tokens)
     if fitted == whole:
         return work
-    return work.saying(summary_cut_from_tokens=env.count_text(whole))
+    return work.with_details(summary_cut_from_tokens=env.count_text(whole))
 
 
 def _first_cut(work: Work, place: int, params: FitSummary, env: Env) -> int:
@@ -76,7 +76,7 @@ def _within_budget(text: str, tokens: int, env: Env) -> str:
     told = told[: len(told) - len(tail)]
     if env.count_text(told) <= tokens:
         return text
-    return _put_back(level(told, tokens, env) + ("\n\n" if tail else "") + tail, quotes, text)
+    return _with_quotes(level(told, tokens, env) + ("\n\n" if tail else "") + tail, quotes, text)
 
 
 def _shrunk(text: str, tokens: int, env: Env) -> str:
@@ -91,7 +91,7 @@ def _shrunk(text: str, tokens: int, env: Env) -> str:
     form = guess_schema(told)
     users = form.number_of("user_messages") if form is not None else 0
     for number in form.drop_first if form is not None else ():
-        over = env.count_text(_put_back(told, quotes)) - tokens
+        over = env.count_text(_with_quotes(told, quotes)) - tokens
         if over <= 0:
             break
         if number == users and quotes:
@@ -102,17 +102,17 @@ def _shrunk(text: str, tokens: int, env: Env) -> str:
                 msgspec.structs.replace(part, body=_closed(part.body)) for part in found.parts if part.number != number
             )
             told = msgspec.structs.replace(found, parts=parts).text.rstrip("\n")
-    beside = env.count_text(_put_back(told, quotes)) - env.count_text(told)
+    beside = env.count_text(_with_quotes(told, quotes)) - env.count_text(told)
     if not users and beside > max(tokens // 2, tokens - env.count_text(told)):
         room = max(tokens // 2, tokens - env.count_text(told))
         quotes = _fewer(quotes, room - (beside - env.count_text(quotes)), env)
-        beside = env.count_text(_put_back(told, quotes)) - env.count_text(told)
+        beside = env.count_text(_with_quotes(told, quotes)) - env.count_text(told)
     if env.count_text(told) + beside > tokens:
         told = level(told, tokens - beside, env)
-    return _put_back(told, quotes, text)
+    return _with_quotes(told, quotes, text)
 
 
-def _put_back(told: str, quotes: str, whole: str = "") -> str:
+def _with_quotes(told: str, quotes: str, whole: str = "") -> str:
     """Return the model's text with the quotes put back, and with the keys of the whole text."""
     text = put_quotes(told, quotes) if quotes else told
     span = read_span(whole)

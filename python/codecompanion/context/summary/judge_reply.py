@@ -53,7 +53,7 @@ def accept_reply(
     summary must be about. If the reply is truncated, its complete sections are used if they form a summary. `again` is
     set in the failure if a retry may help.
     """
-    failure = _ended_badly(reply, schema)
+    failure = _find_failure(reply, schema)
     if failure is not None:
         return failure
     text = _stripped(reply.text)
@@ -62,18 +62,18 @@ def accept_reply(
     if _is_refusal(text) and guess_schema(text) is None:
         return Failed("the summariser refused, asked a question or returned an error instead of a summary", again=True)
     if reply.source == "caller":
-        return Failed(_nothing_said(text)) if _says_nothing(text) else text
+        return Failed(_acknowledgement_error(text)) if _is_acknowledgement(text) else text
     if reply.stop == "length":
         text = complete_sections(text, schema)
         if not text:
             return Failed("the summary was cut off by its output limit")
-    obstacle = _why_none(text, schema, prompt, about)
+    obstacle = _rejection_reason(text, schema, prompt, about)
     if obstacle:
         return Failed(obstacle, again=reply.stop != "length")
     return in_order(text, schema) if schema.section else text
 
 
-def _ended_badly(reply: SummaryReply, schema: Schema | None) -> Failed | None:
+def _find_failure(reply: SummaryReply, schema: Schema | None) -> Failed | None:
     if reply.error:
         return Failed(reply.error)
     if reply.called_tools:
@@ -147,20 +147,20 @@ def complete_sections(text: str, schema: Schema) -> str:
     return close_fence((found.preamble + kept).rstrip("\n")) if kept.strip() else ""
 
 
-def _not_about(texts: Sequence[str], told: Sequence[str]) -> str:
+def _check_topic(texts: Sequence[str], told: Sequence[str]) -> str:
     """Return why a summary is not about the history it replaces, or "" if it is, or if that is unknown."""
     return why_not_about(texts, History(told)) if told else ""
 
 
-def _why_none(text: str, schema: Schema, prompt: str, told: Sequence[str]) -> str:
+def _rejection_reason(text: str, schema: Schema, prompt: str, told: Sequence[str]) -> str:
     """Return the reason (form, length or subject) why a reply is not a summary, or "" if it is."""
     if not schema.section and guess_schema(text) is None:
-        return _too_little(text, told) or _not_about([text], told)
-    telling = _telling_sections(text, schema, prompt)
-    return telling.reason if isinstance(telling, Failed) else _not_about(telling, told)
+        return _check_length(text, told) or _check_topic([text], told)
+    contents = _section_contents(text, schema, prompt)
+    return contents.reason if isinstance(contents, Failed) else _check_topic(contents, told)
 
 
-def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Failed:
+def _section_contents(text: str, schema: Schema, prompt: str) -> list[str] | Failed:
     """Return the contents of a reply's sections, or a failure: half of the sections must exist, some with content.
 
     An answer in another known form is accepted. "None" is a valid answer, but not for every section, and repeating the
@@ -171,20 +171,20 @@ def _telling_sections(text: str, schema: Schema, prompt: str) -> list[str] | Fai
         return Failed(f"the summary is malformed (has none of the {counted(len(schema.section), 'required section')})")
     bodies = [part.body.strip() for part in parse_sections(text, form).parts if part.number <= len(form.section)]
     said = [body for body in bodies if body]
-    telling = [body for body in said if not _NOTHING.fullmatch(body) and body not in prompt]
-    answered = [*telling, *(body for body in said if _NOTHING.fullmatch(body))]
+    contents = [body for body in said if not _NOTHING.fullmatch(body) and body not in prompt]
+    answered = [*contents, *(body for body in said if _NOTHING.fullmatch(body))]
     if form.headings == "labels":
-        return telling or Failed("the required sections of the summary are empty")
+        return contents or Failed("the required sections of the summary are empty")
     asked = len(form.section)
     if 2 * len(answered) < asked:
         return Failed(f"the summary is malformed (only {len(answered)} of the {counted(asked, 'required section')})")
-    return telling if len(telling) >= min(2, asked) else Failed("the sections of the summary are empty")
+    return contents if len(contents) >= min(2, asked) else Failed("the sections of the summary are empty")
 
 
-def _too_little(text: str, told: Sequence[str]) -> str:
+def _check_length(text: str, told: Sequence[str]) -> str:
     """Return the reason why free text is too short for a summary of its history, or "" if it is long enough."""
-    if _says_nothing(text):
-        return _nothing_said(text)
+    if _is_acknowledgement(text):
+        return _acknowledgement_error(text)
     least = min(MIN_CHARS, int(_SHARE_OF_SHORT * sum(map(_length, told)))) if told else MIN_CHARS
     return f"the reply is too short for a summary ({len(text)} characters)" if _length(text) <= least else ""
 
@@ -194,17 +194,17 @@ def _length(text: str) -> int:
     return len(text) + 2 * sum("\u2e80" <= char <= "\uffef" for char in text)
 
 
-def _says_nothing(text: str) -> bool:
+def _is_acknowledgement(text: str) -> bool:
     """Return whether the reply is only an acknowledgement such as "OK", or has no words at all."""
-    return " ".join(re.findall(r"[\w/']+", text.casefold())) in _consents()
+    return " ".join(re.findall(r"[\w/']+", text.casefold())) in _acknowledgements()
 
 
-def _nothing_said(text: str) -> str:
+def _acknowledgement_error(text: str) -> str:
     return f"the summariser answered {text[:_HEAD_CHARS]!r} instead of a summary"
 
 
 @cache
-def _consents() -> frozenset[str]:
+def _acknowledgements() -> frozenset[str]:
     return frozenset(("", *prompts.load_table("refusals")["consents"]))
 
 

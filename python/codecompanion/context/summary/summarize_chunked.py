@@ -45,7 +45,7 @@ def summarize_chunked(work: Work, params: SummarizeChunked, env: Env) -> Steps:
         return by_code(work, parts, env) if run.falls_back else parts
     text, said = run.done((yield from run.merge(parts)))
     summary = "\n\n".join(block for block in (text, "\n".join(notes)) if block)
-    return msgspec.structs.replace(said.saying(chunks=len(chunks), omitted_messages=len(notes)), summary=summary)
+    return msgspec.structs.replace(said.with_details(chunks=len(chunks), omitted_messages=len(notes)), summary=summary)
 
 
 _Chunk = tuple[Messages, tuple[str, ...]]

@@ -55,13 +55,13 @@ def summarize_one(work: Work, params: SummarizeOne, env: Env) -> Steps:
     if isinstance(text, Failed):
         return by_code(work, text, env, params.schema) if run.falls_back else text
     text, said = run.done(text)
-    said = said.saying(summary_budget_tokens=budget)
+    said = said.with_details(summary_budget_tokens=budget)
     if run.source == "model" and run.schema.section:
         text = inside_form(text, run.schema)
     # A summary longer than half of its history is not a summary, and leaves no room for the user's own words.
     most = min(run.output, max(_SMALLEST_BUDGET, run.count(work.transcript) // 2))
     if run.source == "model" and env.count_text(text) > most:
-        said = said.saying(summary_shortened_from_tokens=env.count_text(text))
+        said = said.with_details(summary_shortened_from_tokens=env.count_text(text))
         text = level(text, most, env)
     return msgspec.structs.replace(said, summary=text)
 
@@ -83,7 +83,7 @@ def by_code(work: Work, failed: Failed, env: Env, schema: SchemaName = "cc_9") -
     made = summarize_ledger(work, SummarizeLedger(schema=schema), env)
     if not isinstance(made, Work) or failed is NOT_WORTH_IT:
         return made
-    return made.saying(summary_source="summarize_ledger", failure=failed.reason)
+    return made.with_details(summary_source="summarize_ledger", failure=failed.reason)
 
 
 def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
@@ -101,7 +101,9 @@ def summarize_ledger(work: Work, params: SummarizeLedger, env: Env) -> Outcome:
     if not text:
         return Failed("the summary is empty")
     tokens = env.count_text(text)
-    said = work.saying(schema=params.schema, summary_budget_tokens=budget, ledger_tokens=tokens, written_by="code")
+    said = work.with_details(
+        schema=params.schema, summary_budget_tokens=budget, ledger_tokens=tokens, written_by="code"
+    )
     return msgspec.structs.replace(said, summary=text)
 
 

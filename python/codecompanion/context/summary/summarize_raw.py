@@ -68,7 +68,7 @@ def summarize_raw(work: Work, params: SummarizeRaw, env: Env) -> Outcome:
     while env.count_text(text) > budget and room > 1:
         room = room * 9 // 10
         text = raw.within(room)
-    return msgspec.structs.replace(work.saying(summary_budget_tokens=budget, written_by="code"), summary=text)
+    return msgspec.structs.replace(work.with_details(summary_budget_tokens=budget, written_by="code"), summary=text)
 
 
 class _Raw:
@@ -77,7 +77,7 @@ class _Raw:
     def __init__(self, removed: Messages, max_quote_chars: int, env: Env) -> None:
         self._count, self._facts = env.count_text, env.folds.get(QuoteFacts)
         self._env = env
-        self._said = self._facts.said(removed, max_quote_chars, env.key_of)
+        self._said = self._facts.quotes(removed, max_quote_chars, env.key_of)
         self._earlier, carried, self._left_out = _read_earlier(removed)
         entries = [*carried, *_entries(removed)]
         newest_first = range(len(entries) - 1, -1, -1)
@@ -100,10 +100,10 @@ class _Raw:
         user, earlier, spoken, done = fair_shares(
             room,
             (
-                _as_far_as(room, (self._facts.size(quote, self._count) for quote in reversed(self._said.quotes))),
+                _sum_up_to(room, (self._facts.size(quote, self._count) for quote in reversed(self._said.quotes))),
                 self._size(self._earlier) if self._earlier else 0,
-                _as_far_as(room, (self._size(self._entries[place]) for place in self._spoken)),
-                _as_far_as(room, (self._size(self._entries[place]) for place in self._done)),
+                _sum_up_to(room, (self._size(self._entries[place]) for place in self._spoken)),
+                _sum_up_to(room, (self._size(self._entries[place]) for place in self._done)),
             ),
         )
         kept = {**self._choose(self._spoken, spoken), **self._choose(self._done, done)}
@@ -173,7 +173,7 @@ def fair_shares(room: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(shares)
 
 
-def _as_far_as(room: int, sizes: Iterable[int]) -> int:
+def _sum_up_to(room: int, sizes: Iterable[int]) -> int:
     """Return the sum of the sizes, at most `room`, without reading more sizes than necessary."""
     return min(room, max((*takewhile(lambda total: total <= room, accumulate(sizes)), 0)) or room)
 

@@ -186,8 +186,8 @@ class SummaryRun:
         """Return the text without instructions to a model (R-433), and the work with its details."""
         typed = "\n".join(message.text for message in self.work.before if is_typed_by_user(message))
         text, orders = leave_out_orders(text, typed)
-        said = self.work.saying(schema=self.schema.name, written_by=self.source, orders_left_out=orders or None)
-        return text, said.saying(in_place=self.in_place)
+        said = self.work.with_details(schema=self.schema.name, written_by=self.source, orders_left_out=orders or None)
+        return text, said.with_details(in_place=self.in_place)
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -208,7 +208,7 @@ def ask_all(
     there are no retries.
     """
     answers: dict[int, Answer] = {}
-    told = _ToldOnce()
+    told = _SubjectTexts()
     waiting = [_Asked(place, question.request) for place, question in enumerate(questions)]
     while waiting:
         alone = waiting[0].again or (not is_proven and not answers)
@@ -223,7 +223,7 @@ def ask_all(
             if not isinstance(text, Failed):
                 answers[asked.place] = Answer(text, given.source, asked.request.in_place)
                 continue
-            second = _once_more(question, asked.request, given, text) if again and not asked.is_second else None
+            second = _second_request(question, asked.request, given, text) if again and not asked.is_second else None
             if second is None:
                 return msgspec.structs.replace(text, by_writer=True)
             once_more.append(_Asked(asked.place, second, is_second=True, again=text.again))
@@ -231,7 +231,7 @@ def ask_all(
     return tuple(answers[place] for place in range(len(questions)))
 
 
-class _ToldOnce:
+class _SubjectTexts:
     """Caches the strings of a subject, which is the same for all parts of a long history."""
 
     def __init__(self) -> None:
@@ -239,11 +239,11 @@ class _ToldOnce:
 
     def __call__(self, subject: Messages) -> tuple[str, ...]:
         if id(subject) not in self._known:
-            self._known[id(subject)] = subject, told_in(subject)
+            self._known[id(subject)] = subject, subject_texts(subject)
         return self._known[id(subject)][1]
 
 
-def told_in(subject: Messages) -> tuple[str, ...]:
+def subject_texts(subject: Messages) -> tuple[str, ...]:
     """Return the strings that a summary of these messages is about: words and calls, then the results that fit."""
     spoken, results = list[str](), list[str]()
     for message in subject:
@@ -254,7 +254,7 @@ def told_in(subject: Messages) -> tuple[str, ...]:
     return (*kept, *cut_evenly(results, READ_CHARS - sum(map(len, kept))))
 
 
-def _once_more(
+def _second_request(
     question: Question, request: SummaryRequest, reply: SummaryReply, failed: Failed
 ) -> SummaryRequest | None:
     """Return the second request, or None if it would not help or there is no more room."""

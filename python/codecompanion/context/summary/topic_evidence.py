@@ -115,7 +115,7 @@ def cut_evenly(texts: Iterable[str], room: int) -> list[str]:
     return [text if len(text) <= limit else f"{text[: limit // 2]}\n{text[len(text) - limit // 2 :]}" for text in whole]
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _Words(msgspec.Struct, frozen=True):
     """The words of a string: names, `content` words, specific words, pairs with a specific word, and short words."""
 
     names: frozenset[str]
@@ -143,7 +143,7 @@ def _is_remark(text: str, history: History) -> bool:
     return not said.names and len(said.content) <= _REMARK_WORDS and not said.words & history.repeated
 
 
-def _read(text: str) -> _Said:
+def _read(text: str) -> _Words:
     names, rest = set[str](), list[str]()
     done = 0
     for run in _RUN.finditer(text):
@@ -156,7 +156,7 @@ def _read(text: str) -> _Said:
     generic = _generic_words()
     content = {_stem(word) for word in words if _is_sign(word) or (_is_long(word) and word not in _common_words())}
     stems = [_stem(word) for word in words if len(word) > 2 or _is_sign(word)]
-    return _Said(
+    return _Words(
         names=frozenset(names),
         content=frozenset(content),
         words=frozenset(content - generic),

@@ -61,7 +61,7 @@ class QuoteFacts:
         self._sizes = dict[Quote, int]()
         self._demands = dict[str, tuple[str, ...]]()
 
-    def said(self, removed: Sequence[Message], max_chars: int, key_of: Callable[[str], str]) -> Quotes:
+    def quotes(self, removed: Sequence[Message], max_chars: int, key_of: Callable[[str], str]) -> Quotes:
         """Return the cached result of `gather_quotes`; `key_of` must not change between calls."""
         if (self._removed, self._max_chars) != (removed, max_chars):
             self._said, self._read = gather_quotes(removed, max_chars, key_of), None
@@ -160,7 +160,7 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, fact
     if _is_more(chain(map(sizes.whole, demands), map(sizes.short, (newest, *others))), room):
         all_keys = joined(said.left_keys, span_of([quote.key for quote in said.quotes]))
         room = budget - _size_left_out(Quotes(left_out=said.total, left_keys=all_keys), count)
-    told = _Told(room, sizes)
+    told = _ChosenQuotes(room, sizes)
     told.excerpts([newest, *demands], stop=False)
     told.whole(demands, leaving=budget // 8, stop=False)
     told.excerpts(others, stop=True)
@@ -174,7 +174,7 @@ def fit_quotes(said: Quotes, budget: int, excerpt_chars: int, count: Count, fact
     return Quotes(tuple(quotes[i] for i in sorted(quotes)), left_out, joined(said.left_keys, keys))
 
 
-class _Told:
+class _ChosenQuotes:
     """The chosen quotes, by index, with their token counts; `left` is the remaining room."""
 
     def __init__(self, room: int, sizes: _Sizes) -> None:

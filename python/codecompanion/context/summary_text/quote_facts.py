@@ -30,7 +30,7 @@ def fit_facts(
     if fit_quotes(said, budget, excerpt_chars, count, facts) == said:
         return said
     said = _newest(said)
-    told = _Told(said, count, facts)
+    told = _ChosenQuotes(said, count, facts)
     newest = len(said.quotes) - 1
     stated, plain = _by_message(said.quotes)
     with_facts = [place for place in range(newest, -1, -1) if stated[place]]
@@ -82,7 +82,7 @@ def _line(quote: Quote, facts: tuple[str, ...]) -> Quote:
     return quote if line == quote.text else Quote(line, whole=False, key=quote.key)
 
 
-class _Told:
+class _ChosenQuotes:
     """The chosen quotes by index, and their size, including the line that counts the others."""
 
     def __init__(self, said: Quotes, count: Count, facts: QuoteFacts) -> None:

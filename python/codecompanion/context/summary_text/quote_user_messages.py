@@ -24,7 +24,7 @@ _MIN_ROOM = 60
 def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outcome:
     """Return the work with the user's messages copied into the summary by code; `details` has the numbers of quotes."""
     facts = env.folds.get(QuoteFacts)
-    said = facts.said(work.removed, params.max_chars, env.key_of)
+    said = facts.quotes(work.removed, params.max_chars, env.key_of)
     if not said.total or not work.summary or (is_given(work) and not params.also_given):
         return work
     freed = env.measure(work.before).tokens - env.measure((*work.messages, *work.pending)).tokens
@@ -35,7 +35,7 @@ def quote_user_messages(work: Work, params: QuoteUserMessages, env: Env) -> Outc
         kept = fit_facts(said, room, max(0, more), params.excerpt_chars, env.count_text, facts)
     else:
         kept = fit_quotes(said, room, params.excerpt_chars, env.count_text, facts)
-    said_now = work.saying(
+    said_now = work.with_details(
         user_messages_quoted=sum(quote.whole for quote in kept.quotes),
         user_messages_excerpted=sum(not quote.whole for quote in kept.quotes),
         user_messages_left_out=kept.left_out,

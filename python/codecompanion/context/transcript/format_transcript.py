@@ -38,7 +38,7 @@ def format_transcript(work: Work, params: FormatTranscript, env: Env) -> Outcome
     for message in work.removed:
         if message.tag == SUMMARY_TAG and params.previous_summary != "entry":
             previous.append(without_keys(bare_summary(message.text)))
-        elif _is_told(message, params):
+        elif _is_included(message, params):
             told.append(message)
     entries = _entries(tuple(told), params)
     sizes = entry_sizes(entries, told, env)
@@ -56,7 +56,7 @@ def format_transcript(work: Work, params: FormatTranscript, env: Env) -> Outcome
     return msgspec.structs.replace(work, transcript=entries, entry_sizes=sizes)
 
 
-def _is_told(message: Message, params: FormatTranscript) -> bool:
+def _is_included(message: Message, params: FormatTranscript) -> bool:
     """Return whether a summariser needs to see the message."""
     if message.tag == SUMMARY_TAG:
         return True

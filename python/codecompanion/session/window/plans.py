@@ -34,7 +34,7 @@ class Plans:
         view = view or chat.log.view
         rested = self._watch.compactions.allows(view.cycle, chat.meter.measure(view.messages).tokens)
         automatic = summaries and rested and not self._native.compact_at and not anyway
-        env = self._sparing(msgspec.structs.replace(self._shaper.env(), cycle=max(1, view.cycle)))
+        env = self._without_paused_model(msgspec.structs.replace(self._shaper.env(), cycle=max(1, view.cycle)))
         if view is not chat.log.view:
             env = msgspec.structs.replace(env, reserve=env.reserve + chat.recall_tokens)
         return prepare(
@@ -46,7 +46,7 @@ class Plans:
             paused=frozenset() if anyway else self._pause.paused,
         )
 
-    def _sparing(self, env: Env) -> Env:
+    def _without_paused_model(self, env: Env) -> Env:
         """Return the environment for automatic steps: a paused model is not asked (R-532)."""
         chat = self._chat
         asks = self._watch.allows_asking(chat.log.view.cycle, chat.measured().tokens)
@@ -84,5 +84,5 @@ class Plans:
 
     def recovery(self, target: int) -> Preparation:
         """Return the preparation that shrinks a refused request below `target` tokens (R-535)."""
-        env = self._sparing(self._shaper.env(manual=True))
+        env = self._without_paused_model(self._shaper.env(manual=True))
         return recover(self._chat.log.view, self._chat.policy, env, target)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from codecompanion.context.summary.judge_reply import accept_reply
-from codecompanion.context.summary.summary_run import Question, summary_prompt, told_in
+from codecompanion.context.summary.summary_run import Question, subject_texts, summary_prompt
 from codecompanion.context.summary.topic_evidence import ANYWHERE, ELSEWHERE, History, cut_evenly, why_not_about
 from codecompanion.context.summary_text.sections import load_schema
 from codecompanion.context.work import Failed, SummaryReply, SummaryRequest
@@ -81,7 +81,7 @@ GERMAN_BREAD = (
 
 
 def told(messages):
-    return told_in(messages)
+    return subject_texts(messages)
 
 
 def in_form(lines, name):
@@ -145,7 +145,7 @@ def test_the_summary_of_a_part_is_judged_by_that_part():
 def test_of_a_long_history_a_limited_part_is_read():
     """Messages and calls come first, tool results get the rest; long texts keep head and tail."""
     long = chat(user("begin " + "a" * 400_000 + " end"), tool("c1", "b" * 400_000), user("Rename the harbour."))
-    texts = told_in(long)
+    texts = subject_texts(long)
     assert sum(map(len, texts)) <= 240_002
     assert "Rename the harbour." in texts
     assert texts[0].startswith("begin ")
@@ -162,7 +162,7 @@ def test_a_million_tokens_are_judged_in_a_moment():
     ]
     messages = chat(*(user(line) if n % 2 else tool("c", line) for n, line in enumerate(lines)))
     assert sum(len(message.text) for message in messages) > 4_000_000
-    texts = told_in(messages)
+    texts = subject_texts(messages)
     begun = time.process_time()
     why_not_about(ABOUT_THE_LOADER, History(texts))
     assert time.process_time() - begun < 1.0
