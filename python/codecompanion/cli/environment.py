@@ -17,7 +17,7 @@ def hold_secrets() -> None:
     """Remove values that look like secrets from this process's environment, which the user's programs can all read."""
     global _held
     _held = withdraw_secrets(os.environ)
-    wipe_start_environment(_held.told_names())
+    wipe_start_environment(_held.withheld_names())
 
 
 def user_environment() -> Mapping[str, str]:

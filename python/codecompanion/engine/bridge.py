@@ -95,7 +95,7 @@ _NAMED_SECRET = regex(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|PAT$|PWD$")
 _PLAIN_VALUE = regex(r"[A-Za-z.-]{1,19}|[\d.:]+")
 
 
-def _told_secrets(environment: Mapping[str, str]) -> list[str]:
+def _values_to_redact(environment: Mapping[str, str]) -> list[str]:
     """Return the values to redact in the log, from the variables withheld from the host at start.
 
     Plain words and numbers, as in `PGHOST` and `AWS_REGION`, are left out, because e.g. `localhost` appears everywhere.
@@ -149,11 +149,11 @@ class Bridge:
             match request:
                 case requests.Hello():
                     log.register_secrets(request.secrets.values())
-                    log.register_secrets([*_keys_of(os.environ), *_told_secrets(request.environment)])
+                    log.register_secrets([*_keys_of(os.environ), *_values_to_redact(request.environment)])
                 case requests.SetModel() | requests.GiveSecrets():
                     log.register_secrets(request.secrets.values())
                 case requests.GiveEnvironment():
-                    log.register_secrets(_told_secrets(request.changed))
+                    log.register_secrets(_values_to_redact(request.changed))
                 case requests.GiveOpenFiles():
                     self._listed_buffers.take(request.names)
                     return

@@ -95,7 +95,7 @@ async def carry_out(services: Services, session: Session, request: requests.Requ
             from codecompanion.session.turn.incomplete_reply import check_incomplete  # not needed at startup
 
             await check_incomplete(session.log)
-            session.go_on(request.snapshot)
+            session.continue_reply(request.snapshot)
         case requests.ListChanges() | requests.ShowChange() | requests.RevertChanges():
             return await session.changes.carry_out(request)
         case requests.PreviewCode() | requests.ShowGathered() | requests.ChooseCode():

@@ -43,35 +43,35 @@ async def completion_findings(services: Services) -> list[Finding]:
     """Return whether the model supports fill-in-the-middle (FIM), and whether its server returns a token."""
     from codecompanion.adapters.completion.endpoints import CodeRequest
     from codecompanion.session.complete.completer import family_wanted
-    from codecompanion.session.complete.completion_source import make_asked
+    from codecompanion.session.complete.completion_source import make_source
 
     settings = services.settings.completion
     model = f"{settings.model} at {settings.endpoint}"
     try:
         family = family_wanted(settings)
-        asked = make_asked(settings, services.adapters, services.settings.chat.adapter)
+        source = make_source(settings, services.adapters, services.settings.chat.adapter)
     except CodeCompanionError as error:
         return [Finding("completion", False, str(error), "Change it in completion = { … }")]
-    if asked.is_chat:
+    if source.is_chat:
         return [_chat_finding(services, settings)]
     found = []
-    if not family.fills_in and not asked.takes_suffix:
+    if not family.fills_in and not source.takes_suffix:
         text = f"{settings.model} is not known to fill in the middle: the text after the cursor is not sent"
         found.append(Finding("completion", False, text, "Choose a code model, or set completion.family or .tokens"))
-    has_tokens = family.fills_in and asked.reads_tokens
+    has_tokens = family.fills_in and source.reads_tokens
     prompt = f"{family.prefix}x = {family.suffix}{family.middle}" if has_tokens else "x = "
     request = CodeRequest(
         model=settings.model, prompt=prompt, has_tokens=has_tokens, max_tokens=1, temperature=settings.temperature
     )
     try:
-        await asked.ask(request, "", min(ANSWER_LIMIT_S, settings.timeout_s))
+        await source.ask(request, "", min(ANSWER_LIMIT_S, settings.timeout_s))
     except CodeCompanionError as error:
         said = str(error).removeprefix("completion: ")
         found.append(Finding("completion", False, f"{model}: {said}", "See :help codecompanion-complete-servers"))
     else:
         found.append(Finding("completion", True, f"{model} answers"))
     finally:
-        await asked.aclose()
+        await source.aclose()
     return found
 
 

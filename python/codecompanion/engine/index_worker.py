@@ -33,7 +33,7 @@ def main() -> int:
         return 2
     with contextlib.suppress(OSError, AttributeError):
         os.nice(NICENESS)
-    threading.Thread(target=end_with_the_host, daemon=True).start()
+    threading.Thread(target=exit_with_host, daemon=True).start()
     try:
         built = build(
             Path(os.fsdecode(job.root)),
@@ -60,7 +60,7 @@ def say(progress: Progress) -> None:
         os._exit(1)  # the output has no reader any more
 
 
-def end_with_the_host() -> None:
+def exit_with_host() -> None:
     """Wait until standard input closes, then end the process."""
     while sys.stdin.buffer.read(4096):
         pass

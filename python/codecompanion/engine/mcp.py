@@ -12,7 +12,7 @@ from codecompanion.errors import InputError
 from codecompanion.mcp.server_types import Given
 from codecompanion.session.attachments.attached import text_attachment
 from codecompanion.session.chat.chat import Chat
-from codecompanion.session.editor_context.source import Taken
+from codecompanion.session.editor_context.source import SourceResult
 from codecompanion.session.mcp.file_servers import FileServers
 from codecompanion.session.mcp.server import Server
 from codecompanion.session.mcp.servers import McpServers
@@ -80,16 +80,18 @@ class McpHost:
             case "offer" | "withhold":
                 server.switch(request.tool, request.what == "offer")
 
-    async def _take(self, argument: str, root: Path) -> Taken:
+    async def _take(self, argument: str, root: Path) -> SourceResult:
         """Return the resource that a message mentions as `server:URI`."""
         name, _, uri = argument.partition(":")
         if not uri:
-            return Taken(error="it needs a server and an address, such as #{mcp:notes:note://today}")
+            return SourceResult(error="it needs a server and an address, such as #{mcp:notes:note://today}")
         server = self.servers.named(root, name)
         given = await self._asked(server, "", ReadMcp(server=name, uri=uri))
         if not given.text.strip():
-            return Taken(nothing="the resource has no text")
-        return Taken((EditorText(self.servers.hide(given.text), f"the resource {uri} of the MCP server {name}"),))
+            return SourceResult(nothing="the resource has no text")
+        return SourceResult(
+            (EditorText(self.servers.hide(given.text), f"the resource {uri} of the MCP server {name}"),)
+        )
 
     async def _asked(self, server: Server, chat: str, request: ReadMcp) -> Given:
         """Return a resource or a prompt, starting the server if necessary."""

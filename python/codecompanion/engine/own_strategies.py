@@ -23,7 +23,7 @@ from codecompanion.context.work import Env, Failed, Outcome, Skipped, Work
 from codecompanion.errors import ConfigError
 from codecompanion.formats import typed
 from codecompanion.model.messages import Message, is_protected, replaced_text, with_changes
-from codecompanion.tools.own.loading import load_function, told_of
+from codecompanion.tools.own.loading import format_error, load_function
 
 KEY = "interactions.chat.opts.strategies"
 LIMIT_S = 2.0
@@ -117,7 +117,7 @@ def _strategy(name: str, function: Callable[..., Any], tell: Tell, failed: Tell)
             return Failed(f"the strategy {name} took longer than {LIMIT_S:g} seconds")
         result, error = ended
         if error is not None:
-            return Failed(f"the strategy {name} failed: {told_of(error)}")
+            return Failed(f"the strategy {name} failed: {format_error(error)}")
         return _taken(name, work, result, env)
 
     return Strategy("own", kind, run, makes="change")

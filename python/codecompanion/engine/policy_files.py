@@ -60,7 +60,7 @@ def _with_line(path: Path, problem: str) -> str:
     return f"{path}, {f'line {found[2]}' if found[2] else 'at its end'}: {found[1]}"
 
 
-def told_by_file(sentence: str, key: str, path: Path | None) -> str:
+def with_file_location(sentence: str, key: str, path: Path | None) -> str:
     """Rewrite an error that begins with a key path to name file and line: `mine.toml, line 3: stage[1].trigger: …`.
 
     `key`: the path of the whole policy; a sentence about anything else is returned unchanged.

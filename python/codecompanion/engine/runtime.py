@@ -17,7 +17,7 @@ from codecompanion.adapters.base import AdapterSettings
 from codecompanion.adapters.transport.client import transport_steps
 from codecompanion.engine.hello import build_services
 from codecompanion.engine.idle_work import LONG_QUIET_S, QUIET_S, idle_steps, keep_modules, work_when_idle
-from codecompanion.engine.mcp_when_wanted import McpWhenWanted
+from codecompanion.engine.lazy_mcp_host import LazyMcpHost
 from codecompanion.engine.user_environment import UserEnvironment
 from codecompanion.errors import CodeCompanionError, InputError
 from codecompanion.model.messages import Usage
@@ -51,7 +51,7 @@ class Runtime:
         self._completer: Completer | None = None
         self._logins: Logins | None = None
         self._missing: MissingChats | None = None
-        self._mcp: McpWhenWanted | None = None
+        self._mcp: LazyMcpHost | None = None
         self._chats: dict[str, Session] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._editor = EditorClient(emit, time.time)
@@ -210,7 +210,7 @@ class Runtime:
         return self._services
 
     @property
-    def _servers(self) -> McpWhenWanted:
+    def _servers(self) -> LazyMcpHost:
         if self._mcp is None:
             raise InputError("The Python process is still starting.")
         return self._mcp
@@ -224,7 +224,7 @@ class Runtime:
         previous, self._services, self._reports, self._missing = self._services, services, None, None
         services.adapters.on_facts = self._server_changed
         completer, self._completer = self._completer, None
-        mcp, self._mcp = self._mcp, McpWhenWanted(services, self._chats)
+        mcp, self._mcp = self._mcp, LazyMcpHost(services, self._chats)
         if mcp is not None:
             await mcp.aclose()
         if completer is not None:
@@ -232,10 +232,10 @@ class Runtime:
         self._environment = environment
         if previous is not None:
             await _release(previous)
-        self._start_in_background(self._stand_by(chosen, Path(request.data_dir)))
+        self._start_in_background(self._import_chat_modules(chosen, Path(request.data_dir)))
         return services.mistakes
 
-    async def _stand_by(self, chosen: AdapterSettings | None, data_dir: Path) -> None:
+    async def _import_chat_modules(self, chosen: AdapterSettings | None, data_dir: Path) -> None:
         """Import the modules that chats need while the editor handles the `hello` response, and the rest when idle."""
         from codecompanion.engine import chats
 

@@ -16,7 +16,7 @@ from codecompanion.context.policy.policy import Policy
 from codecompanion.context.policy.policy_catalog import known_names, load_policy, policy_names
 from codecompanion.context.policy.policy_options import flatten, option_names, with_known_options, with_options
 from codecompanion.context.policy.strict import SUFFIX, strict
-from codecompanion.engine.policy_files import PolicyFiles, told_by_file
+from codecompanion.engine.policy_files import PolicyFiles, with_file_location
 from codecompanion.errors import ConfigError
 from codecompanion.session.services import OPTIONS_KEY, POLICY_KEY, Services
 from codecompanion.session.stopped_policies import POLICIES_KEY, StoppedPolicy, default_policy, running_policy
@@ -42,7 +42,7 @@ def _stop_wrong_tables(services: Services, files: PolicyFiles) -> None:
         try:
             load_policy(name, chat.policies, POLICIES_KEY)
         except ConfigError as error:
-            told = told_by_file(str(error), key, files.paths.get(name))
+            told = with_file_location(str(error), key, files.paths.get(name))
             wrong[name] = told, error.key.removeprefix(f"{key}.")
         except Exception as error:
             wrong[name] = f"{key}: {services.report_bug(error)}", "internal error"

@@ -52,7 +52,7 @@ class UserEnvironment(Mapping[str, str]):
         self._gone = (self._gone | removed) - frozenset(changed)
         return frozenset(differ)
 
-    def told_names(self) -> list[str]:
+    def withheld_names(self) -> list[str]:
         """Return the sorted names of the variables that this process was started without."""
         return sorted(name for name in self._told if name not in self._own)
 

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 
-from codecompanion.engine.index_worker import NICENESS, end_with_the_host, say
+from codecompanion.engine.index_worker import NICENESS, exit_with_host, say
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
@@ -27,7 +27,7 @@ def main() -> int:
         return 2
     with contextlib.suppress(OSError, AttributeError):
         os.nice(NICENESS)
-    threading.Thread(target=end_with_the_host, daemon=True).start()
+    threading.Thread(target=exit_with_host, daemon=True).start()
     try:
         made = carry_out(job, lambda done, total: say(Progress(done, total)))
     except FileNotFoundError:

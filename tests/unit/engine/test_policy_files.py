@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.context.policy.policy_catalog import load_policy
-from codecompanion.engine.policy_files import read_policy_files, told_by_file
+from codecompanion.engine.policy_files import read_policy_files, with_file_location
 from codecompanion.errors import ConfigError
 
 GOOD = """\
@@ -73,12 +73,12 @@ def test_a_mistake_in_a_policy_is_reported_with_the_line_of_its_key(tmp_path: Pa
     found = read_policy_files(folder(tmp_path, mine=text), {})
     with pytest.raises(ConfigError) as error:
         load_policy("mine", found.tables, "the.key")
-    sentence = told_by_file(str(error.value), "the.key.mine", found.paths["mine"])
+    sentence = with_file_location(str(error.value), "the.key.mine", found.paths["mine"])
     assert sentence.startswith(f"{found.paths['mine']}, {told}"), sentence
 
 
 def test_an_unrelated_sentence_is_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    assert told_by_file("other.key: wrong", "the.key.mine", path) == "other.key: wrong"
-    assert told_by_file("the.key.mine: wrong", "the.key.mine", None) == "the.key.mine: wrong"
-    assert told_by_file("the.key.mine: wrong", "the.key.mine", path) == f"{path}: wrong"
+    assert with_file_location("other.key: wrong", "the.key.mine", path) == "other.key: wrong"
+    assert with_file_location("the.key.mine: wrong", "the.key.mine", None) == "the.key.mine: wrong"
+    assert with_file_location("the.key.mine: wrong", "the.key.mine", path) == f"{path}: wrong"

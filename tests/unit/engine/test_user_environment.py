@@ -18,7 +18,7 @@ def test_received_values_are_read_beside_the_processs_own() -> None:
     known = UserEnvironment({"PATH": "/bin", "OLD": "1"})
     assert known.take({"MY_KEY": "pencil-1", "OLD": "2"}) == {"MY_KEY", "OLD"}
     assert dict(known) == {"PATH": "/bin", "OLD": "2", "MY_KEY": "pencil-1"}
-    assert known.told_names() == ["MY_KEY"]
+    assert known.withheld_names() == ["MY_KEY"]
     assert "pencil" not in repr(known)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from codecompanion.session.session import Session
 
 
-class McpWhenWanted:
+class LazyMcpHost:
     """Loads the servers in the settings, and those in the projects of open chats."""
 
     def __init__(self, services: Services, chats: Mapping[str, Session]) -> None:
