@@ -24,7 +24,7 @@ from codecompanion.completion.prompt_plan import plan_prompt
 from codecompanion.completion.usable_reply import Place, usable
 from codecompanion.completion.window import PREFIX_CHARS, SUFFIX_CHARS, Window
 from codecompanion.errors import CodeCompanionError, ContextOverflow, NotServed
-from codecompanion.session.complete.completion_source import Asked, make_asked
+from codecompanion.session.complete.completion_source import CompletionSource, make_source
 from codecompanion.session.complete.project_prompt import Place as ProjectPlace
 from codecompanion.session.complete.project_prompt import Shown, SteadyKnowledge
 from codecompanion.session.complete.project_view import ProjectReader, RecentRange
@@ -94,7 +94,7 @@ class Completer:
     def __init__(
         self,
         settings: CompletionSettings,
-        make: Callable[[], Asked],
+        make: Callable[[], CompletionSource],
         *,
         projects: FindsProjects,
         clock: Callable[[], float],
@@ -103,7 +103,7 @@ class Completer:
     ) -> None:
         self._settings, self._make, self._projects = settings, make, projects
         self._clock, self._report_bug = clock, report_bug
-        self._asked: Asked | None = None
+        self._source: CompletionSource | None = None
         self._cache = SuggestionCache()
         self._running: tuple[int, asyncio.Task[Suggestions]] | None = None
         self._total = total_chars(context_window, settings.max_tokens)
@@ -151,22 +151,22 @@ class Completer:
         """Cancel the running request, and close the connections."""
         self.cancel()
         await self._projects.aclose()
-        asked, self._asked = self._asked, None
-        if asked is not None:
-            await asked.aclose()
+        source, self._source = self._source, None
+        if source is not None:
+            await source.aclose()
 
     async def _find(self, request: CompleteCode) -> Suggestions:
         project = await self._projects.find(request.path, request.cwd)
         path = project[1] if project else _last_parts(request.path)
         if is_secret(path):
             return Suggestions(why=f"{path.rpartition('/')[2]} may contain secrets", off=True)
-        asked = self._asked = self._asked or self._make()
+        source = self._source = self._source or self._make()
         settings = self._settings
         family = family_wanted(settings)
         if self._stopped and not request.manual:
-            return Suggestions(why=self._stopped, failed=True, stopped=True, address=asked.address)
+            return Suggestions(why=self._stopped, failed=True, stopped=True, address=source.address)
         if not request.count:
-            return Suggestions(address=asked.address)
+            return Suggestions(address=source.address)
         name = project[0].root.name if project else ""
         project = project if settings.project else None
 
@@ -174,8 +174,8 @@ class Completer:
         request = msgspec.structs.replace(request, before=before, after=after, head=head)
 
         async def ask_for() -> CodeRequest:
-            shown = await self._show(request, project, asked, family)
-            return self._ask_for(shown, asked, family, path, name)
+            shown = await self._show(request, project, source, family)
+            return self._ask_for(shown, source, family, path, name)
 
         wanted = await ask_for()
         known = self._cache.get(settings.model, _key(wanted))
@@ -185,12 +185,12 @@ class Completer:
         texts = list(known or ())
         for attempt in range(len(texts), count):
             try:
-                reply = await asked.ask(self._warmer(wanted, attempt), path, settings.timeout_s)
+                reply = await source.ask(self._warmer(wanted, attempt), path, settings.timeout_s)
             except ContextOverflow as error:
                 if not self._shrink(error):
                     raise
                 wanted = await ask_for()
-                reply = await asked.ask(self._warmer(wanted, attempt), path, settings.timeout_s)
+                reply = await source.ask(self._warmer(wanted, attempt), path, settings.timeout_s)
             self._stopped, self._model = "", reply.model
             text = self._usable(reply, Place(request.before, request.after), family, wanted.stop)
             if text and text not in texts:
@@ -219,17 +219,17 @@ class Completer:
         return True
 
     def _usable(self, reply: CodeReply, place: Place, family: Family, stop: tuple[str, ...]) -> str:
-        if self._asked is not None and self._asked.is_chat:
+        if self._source is not None and self._source.is_chat:
             family, stop = Family(name="chat"), ()
         return usable(reply.text, place, family, stop, multi_line=self._settings.multi_line, is_cut=reply.is_cut)
 
     async def _show(
-        self, request: CompleteCode, project: tuple[ProjectReader, str] | None, asked: Asked, family: Family
+        self, request: CompleteCode, project: tuple[ProjectReader, str] | None, source: CompletionSource, family: Family
     ) -> Shown:
         """Return the text shown to the model: the document's window, or a smaller one plus knowledge of the project."""
         if project is not None:
             try:
-                return await self._show_project(request, *project, asked, family)
+                return await self._show_project(request, *project, source, family)
             except Exception:
                 _log.exception("completion continues without the project")
         before, after, head = request.before, request.after, request.head[:MAX_HEAD_CHARS]
@@ -241,7 +241,7 @@ class Completer:
         return Shown(imports_outside(request.path, window), prefix, suffix)
 
     async def _show_project(
-        self, request: CompleteCode, reader: ProjectReader, path: str, asked: Asked, family: Family
+        self, request: CompleteCode, reader: ProjectReader, path: str, source: CompletionSource, family: Family
     ) -> Shown:
         recent = tuple(
             RecentRange(found, one.start, one.end)
@@ -256,17 +256,17 @@ class Completer:
             line=request.line,
             recent=recent,
         )
-        cost = 0 if asked.takes_extra else line_cost(family, path)
+        cost = 0 if source.takes_extra else line_cost(family, path)
         return await asyncio.to_thread(self._knowledge.show, reader, place, self._total, cost)
 
-    def _ask_for(self, shown: Shown, asked: Asked, family: Family, path: str, project: str) -> CodeRequest:
+    def _ask_for(self, shown: Shown, source: CompletionSource, family: Family, path: str, project: str) -> CodeRequest:
         """Return the request for the endpoint: one prompt with the family's tokens, or separate strings."""
         settings = self._settings
-        has_tokens = family.fills_in and asked.reads_tokens
+        has_tokens = family.fills_in and source.reads_tokens
         suffix, extra = "", tuple[tuple[str, str], ...]()
-        if asked.takes_suffix and not has_tokens:
+        if source.takes_suffix and not has_tokens:
             stop = stops_of(family) if family.fills_in else _LATE_STOPS
-            if asked.takes_extra:
+            if source.takes_extra:
                 extra, comments = tuple((one.path, one.text) for one in shown.known), ""
             else:
                 comments = as_comments(shown.known, path, family)
@@ -295,7 +295,7 @@ def make_completer(services: Services) -> Completer:
     known = settings.models.get(settings.completion.model)
     return Completer(
         settings.completion,
-        lambda: make_asked(settings.completion, services.adapters, settings.chat.adapter),
+        lambda: make_source(settings.completion, services.adapters, settings.chat.adapter),
         projects=Projects(services, services.clock),
         clock=services.clock,
         report_bug=services.report_bug,

@@ -21,7 +21,7 @@ MAX_CHAT_CHARS = 1 << 16
 _PLACEHOLDER = regex(r"\$\{(\w+)\}")
 
 
-class Asked(Protocol):
+class CompletionSource(Protocol):
     """The interface of a completion source.
 
     For `reads_tokens` etc., see `CompletionEndpoint`; `address` is for display.
@@ -42,14 +42,14 @@ class Asked(Protocol):
         ...
 
 
-def make_asked(settings: CompletionSettings, adapters: AdapterRegistry, chat_adapter: str) -> Asked:
+def make_source(settings: CompletionSettings, adapters: AdapterRegistry, chat_adapter: str) -> CompletionSource:
     """Return the configured source; no connection is opened yet.
 
     Raises:
         ConfigError: the adapter does not exist.
     """
     if settings.endpoint == "chat":
-        return AskedChat(adapters.get(settings.adapter or chat_adapter))
+        return ChatSource(adapters.get(settings.adapter or chat_adapter))
     endpoint = endpoint_named(settings.endpoint)
     base: AdapterSettings | None = adapters.settings(settings.adapter) if settings.adapter else None
     if base is None and not settings.url and endpoint.adapter in adapters.names():
@@ -57,10 +57,10 @@ def make_asked(settings: CompletionSettings, adapters: AdapterRegistry, chat_ada
     if base is not None and base.kind == "offline":
         raise ConfigError("completion.adapter", f"{base.name!r} has no server", "an adapter with an address")
     connection = settings_of(endpoint, base, base_url=settings.url, key=settings.api_key)
-    return AskedEndpoint(CompletionClient(endpoint, connection, adapters.read_key))
+    return EndpointSource(CompletionClient(endpoint, connection, adapters.read_key))
 
 
-class AskedEndpoint:
+class EndpointSource:
     """A source that asks a fill-in-the-middle endpoint."""
 
     is_chat = False
@@ -81,7 +81,7 @@ class AskedEndpoint:
         await self._client.aclose()
 
 
-class AskedChat:
+class ChatSource:
     """A source that asks a chat model, which receives the file with a marker at the cursor."""
 
     is_chat = True

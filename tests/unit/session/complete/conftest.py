@@ -11,7 +11,7 @@ import pytest
 from codecompanion import settings as all_settings
 from codecompanion.adapters.registry import AdapterRegistry, read_settings
 from codecompanion.session.complete.completer import Completer
-from codecompanion.session.complete.completion_source import make_asked
+from codecompanion.session.complete.completion_source import make_source
 from codecompanion.settings_sections import CompletionSettings
 from codecompanion.wire.requests import CompleteCode
 
@@ -66,7 +66,7 @@ def make_completer() -> Iterator[MakeCompleter]:
 
         completer = Completer(
             settings,
-            lambda: make_asked(settings, known, "offline"),
+            lambda: make_source(settings, known, "offline"),
             projects=projects or NoProjects(),
             context_window=context_window,
             clock=iter(range(1_000_000)).__next__,
@@ -76,4 +76,4 @@ def make_completer() -> Iterator[MakeCompleter]:
         return completer
 
     yield make
-    assert all(completer._asked is None for completer in made), "every test closes its completers"
+    assert all(completer._source is None for completer in made), "every test closes its completers"
