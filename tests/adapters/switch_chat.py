@@ -88,7 +88,7 @@ class SwitchingChat:
         while self._steps and self.session.log.view.messages[-1].role == "assistant":
             if self._when == "tools":
                 await self.switch()
-            self.session.go_on(Snapshot())
+            self.session.continue_reply(Snapshot())
             await self.idle()
 
     async def answer_again(self, step: Step) -> None:

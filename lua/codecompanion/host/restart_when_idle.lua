@@ -7,7 +7,7 @@ local busy = {}
 ---@type fun()? The delayed restart
 local waiting = nil
 
-local function go_on()
+local function restart_if_idle()
   if waiting and next(busy) == nil then
     local restart = waiting
     waiting = nil
@@ -19,14 +19,14 @@ end
 function M.note(event)
   busy[event.chat] = event.state ~= "idle" or nil
   if waiting then
-    vim.schedule(go_on) -- not now, because the host is waiting for this event to be handled
+    vim.schedule(restart_if_idle) -- not now, because the host is waiting for this event to be handled
   end
 end
 
 ---@param restart fun()
 function M.restart(restart)
   waiting = restart
-  vim.schedule(go_on)
+  vim.schedule(restart_if_idle)
 end
 
 ---Reset the state after the host has exited.

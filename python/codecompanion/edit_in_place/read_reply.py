@@ -197,16 +197,16 @@ class ReplyReader:
         self._rest = ""
         self._open: OpenBlock | None = None
         self._lines_seen = 0
-        self._is_over = self._goes_on = False
+        self._is_over = self._expects_continuation = False
 
-    def go_on(self) -> None:
+    def expect_continuation(self) -> None:
         """Expect the rest of a reply that was cut off at a limit; the rest may open its block again."""
-        self._goes_on = True
+        self._expects_continuation = True
 
     def feed(self, piece: str) -> tuple[str, ...]:
         """Add a chunk of the reply and return the lines of code that it completes."""
-        if self._goes_on and piece.strip():
-            self._goes_on = False
+        if self._expects_continuation and piece.strip():
+            self._expects_continuation = False
             piece = self._without_opening(piece)
         self.text += piece
         *whole, self._rest = (self._rest + piece).split("\n")

@@ -19,7 +19,7 @@ from codecompanion.formats.regex import regex
 from codecompanion.retrieval.mentions import CODEBASE, is_in_string, prose_of
 from codecompanion.retrieval.word_forms import edits_within
 
-MAX_TOLD = 3
+MAX_LISTED = 3
 MAX_EDITS = 2
 _MAX_SHOWN = 60
 _MAX_FOUND = 200
@@ -88,14 +88,14 @@ def near_mentions(text: str, files: Collection[str] = (), written: Collection[st
     return tuple(dict.fromkeys(near for _, near in found))
 
 
-def told_of(near: Collection[NearMention]) -> tuple[str, ...]:
-    """Return one sentence for each suggested correction, at most `MAX_TOLD` sentences."""
+def corrections(near: Collection[NearMention]) -> tuple[str, ...]:
+    """Return one sentence for each suggested correction, at most `MAX_LISTED` sentences."""
     by_advice: dict[str, list[str]] = {}
     for one in near:
         by_advice.setdefault(one.instead, []).append(_short(one.written))
     return tuple(
-        f"Sent as plain text: {', '.join(written[:MAX_TOLD])}{' …' if len(written) > MAX_TOLD else ''} · {instead}"
-        for instead, written in list(by_advice.items())[:MAX_TOLD]
+        f"Sent as plain text: {', '.join(written[:MAX_LISTED])}{' …' if len(written) > MAX_LISTED else ''} · {instead}"
+        for instead, written in list(by_advice.items())[:MAX_LISTED]
     )
 
 

@@ -41,7 +41,7 @@ class Session(Chat):
         super().__init__(services, log, snapshot, self._finished)
         self.spending = Spending(services, self.chat_id)
         self.fetches = Fetches()
-        self._goes_on = False
+        self._resumes = False
         """Whether the model continues after a `/compact`."""
         self.turn: Turn | None = None
         """The running turn, or the last one."""
@@ -90,7 +90,7 @@ class Session(Chat):
 
     def compact(self, instructions: str, *, go_on: bool = False) -> None:
         """Carry out `/compact` now if the chat is idle, else at the next request boundary (R-533)."""
-        self._goes_on = go_on
+        self._resumes = go_on
         if self.turn is not None and self.turn.asking.take(instructions):
             return
         if self.task is not None:
@@ -181,7 +181,7 @@ class Session(Chat):
             self.context.show_marks()
         self.begin(partial(self._turns, answer_again=turn_id))
 
-    def go_on(self, snapshot: Snapshot) -> None:
+    def continue_reply(self, snapshot: Snapshot) -> None:
         """Let the model continue a reply that was cut or reached the output limit, or answer an unanswered message.
 
         Raises:
@@ -191,9 +191,9 @@ class Session(Chat):
         if _newest(self.log.view.messages) is None:
             raise InputError("Nothing to continue yet: send a message first.")
         self.snapshot = snapshot
-        self.begin(self._go_on)
+        self.begin(self._continue_reply)
 
-    async def _go_on(self, *, compacted: bool = False) -> None:
+    async def _continue_reply(self, *, compacted: bool = False) -> None:
         if not await self._may_spend():
             return
         cycle = max(1, self.log.view.cycle)
@@ -209,7 +209,7 @@ class Session(Chat):
         """
         newest = _newest(self.log.view.messages)
         if newest is not None and newest.role == "assistant":
-            await self.ask_to_go_on(turn_id, cycle, "go_on_compacted" if compacted and not newest.cut else "go_on")
+            await self.ask_to_continue(turn_id, cycle, "go_on_compacted" if compacted and not newest.cut else "go_on")
 
     async def stop(self) -> None:
         """Cancel the running task and wait until the history is valid again."""
@@ -222,7 +222,7 @@ class Session(Chat):
         """Stop, and save the chat's state (R-466); `host_ends`: the task ends because the host exits."""
         self.host_ends = host_ends
         self.fetches.stop()
-        self.stop_telling_older()
+        self.stop_sending_older()
         await self.stop()
         self._stop_counting()
         if self._counting is not None:
@@ -276,7 +276,7 @@ class Session(Chat):
         if self.queue:
             self.begin(self._turns)
         elif self.compaction_request is not None:
-            self.compact(self.take_compaction_request() or "", go_on=self._goes_on)
+            self.compact(self.take_compaction_request() or "", go_on=self._resumes)
         else:
             self._count_idle()
 
@@ -350,13 +350,13 @@ class Session(Chat):
         self.context.show()
         if not changed or self.queue:
             return
-        if not self._goes_on and self.control.policy.resume == "continue" and _is_answered(self.log.view.messages):
+        if not self._resumes and self.control.policy.resume == "continue" and _is_answered(self.log.view.messages):
             # K6: only a pending request continues; if there is none, nothing is sent in its place.
             return
         setting = self.services.settings.chat.on_compact
-        if self._goes_on or setting == "submit" or (setting == "auto" and waits):
+        if self._resumes or setting == "submit" or (setting == "auto" and waits):
             # A provider's own summary is not a message that can be answered.
-            await self._go_on(compacted=True)
+            await self._continue_reply(compacted=True)
         elif setting == "ask":
             self.notice(Severity.INFO, 'Send a message to continue (on_compact = "ask").')
 

@@ -205,7 +205,7 @@ def test_code_arrives_line_by_line_and_the_continuation_of_a_truncated_reply_fol
     pieces = ("placem", "ent: replace\n``", "`python\nde", "f f():\n  ")
     first = [line for piece in pieces for line in reader.feed(piece)]
     assert (first, reader.placement) == (["def f():"], "replace")
-    reader.go_on()
+    reader.expect_continuation()
     assert reader.feed("```python\n  pass\n```\nDone\n") == ("    pass",)
     assert read_reply(reader.text, EditPlace()).lines == ("def f():", "    pass")
 

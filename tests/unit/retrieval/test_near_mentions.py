@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codecompanion.retrieval.mentions import CODEBASE, mentions_in
-from codecompanion.retrieval.near_mentions import MAX_TOLD, known_mentions, near_mentions, told_of
+from codecompanion.retrieval.near_mentions import MAX_LISTED, corrections, known_mentions, near_mentions
 
 ROOT = Path(__file__).parents[3]
 
@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[3]
     ],
 )
 def test_a_near_miss_is_reported_with_the_correct_form(text, told):
-    assert told_of(near_mentions(text)) == (told,)
+    assert corrections(near_mentions(text)) == (told,)
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_an_existing_file_of_that_name_is_meant():
 
 def test_reports_are_limited_and_a_long_text_costs_nothing():
     many = " ".join(f"#{{unknown{chr(97 + i % 26)}}}" for i in range(100_000)) + "#{codebse}" * 1000
-    (told,) = told_of(near_mentions(many))
-    assert told.count("#{unknown") == MAX_TOLD
+    (told,) = corrections(near_mentions(many))
+    assert told.count("#{unknown") == MAX_LISTED
     assert " … · " in told
-    assert len(told_of(near_mentions("#{lsp} #{buffer} #codebase #{file:x} #{nothing}"))) == MAX_TOLD
-    assert len(told_of(near_mentions("#{file:" + "x" * 150 + "}"))[0]) < 260
+    assert len(corrections(near_mentions("#{lsp} #{buffer} #codebase #{file:x} #{nothing}"))) == MAX_LISTED
+    assert len(corrections(near_mentions("#{file:" + "x" * 150 + "}"))[0]) < 260
 
 
 def test_the_names_are_defined_once():

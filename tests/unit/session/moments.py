@@ -94,7 +94,7 @@ def compacts(session: Session) -> None:
 
 def goes_on(session: Session) -> None:
     """Request the continuation of the last reply."""
-    session.go_on(session.snapshot)
+    session.continue_reply(session.snapshot)
 
 
 def asks_then_compacts(session: Session) -> None:

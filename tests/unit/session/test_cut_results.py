@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from codecompanion.session.chat.inspection import inspect, original
-from codecompanion.session.chat.removed_messages import taken_out
+from codecompanion.session.chat.removed_messages import find_removed
 from codecompanion.wire.events import ContextEdited, Restored, ViewMarks
 from codecompanion.wire.requests import UndoChange
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says
@@ -30,7 +30,7 @@ async def test_a_truncated_result_is_marked_everywhere(tmp_path):
     marks = bench.of(ViewMarks)[-1]
     assert (marks.cleared, marks.cut) == ((message_id,), {message_id: percent})
     events = bench.store.load_events("chat-1")
-    assert [one.how for one in taken_out(events, session.log.view)] == ["cut"]
+    assert [one.how for one in find_removed(events, session.log.view)] == ["cut"]
     assert "line 1499 of the file" in original(events, session.log.view.messages, message_id).text
     await session.close()
     again = await bench.resume()

@@ -219,7 +219,7 @@ async def test_after_a_compaction_on_demand_the_next_one_is_requested_too(tmp_pa
     session.compact("")
     await bench.idle(session)
     await talk(bench, session, 2, first=2)
-    session.go_on(session.snapshot)
+    session.continue_reply(session.snapshot)
     await bench.idle(session)
     assert [event.trigger for event in bench.of(Compacted)] == ["manual", "proactive"]
     assert [m.text for m in session.log.view.messages] == ["", "question 3", "three"]

@@ -218,7 +218,7 @@ async def test_a_reply_at_the_output_limit_is_continued_once(tmp_path):
     assert [m.tag for m in session.log.view.messages] == [None, None, GO_ON_TAG, None]
     assert session.log.view.cycle == 1
     assert any("/continue" in notice.text for notice in bench.of(Notice))
-    session.go_on(session.snapshot)
+    session.continue_reply(session.snapshot)
     await bench.idle(session)
     assert session.log.view.messages[-1].text == "end"
     assert session.log.view.messages[-2].tag == GO_ON_TAG
@@ -239,7 +239,7 @@ async def test_a_truncated_reply_can_be_continued(tmp_path):
     session = await bench.open()
     await talk(bench, session, 1)
     assert session.log.view.messages[-1].cut
-    session.go_on(session.snapshot)
+    session.continue_reply(session.snapshot)
     await bench.idle(session)
     assert [m.text for m in session.log.view.messages if m.role == "assistant"] == ["half", " whole"]
 

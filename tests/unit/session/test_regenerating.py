@@ -134,7 +134,7 @@ async def test_continuing_after_an_undo_settles_it_too(tmp_path: Path) -> None:
         if step == "ask":
             session.submit(submit("next question", 2))
         else:
-            session.go_on(Snapshot())
+            session.continue_reply(Snapshot())
         await bench.idle(session)
         view = session.log.view
         with pytest.raises(InputError, match=r"[Nn]othing to redo"):
@@ -252,7 +252,7 @@ async def _live(steps: list[str]) -> None:
                     case "clear":
                         await session.clear()
                     case "continue":
-                        session.go_on(Snapshot())
+                        session.continue_reply(Snapshot())
                     case "compact":
                         session.compact("")
                     case "restart":

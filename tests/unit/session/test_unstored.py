@@ -95,7 +95,7 @@ async def test_an_unstored_reply_is_stored_before_anything_else(tmp_path, monkey
         case "regenerate":
             await session.regenerate(session.snapshot)
         case "go on":
-            session.go_on(session.snapshot)
+            session.continue_reply(session.snapshot)
         case "compact":
             session.compact("")
         case "close":

@@ -69,13 +69,13 @@ end
 ---@param values table<string, string>
 ---@param done fun(values?: table<string, string>) nil: the user cancelled a question
 function M.ask(prompt, values, done)
-  local function go_on(position)
+  local function ask_next(position)
     local parameter = prompt.parameters[position]
     if not parameter then
       return done(values)
     elseif values[parameter.name] or parameter.optional then
       values[parameter.name] = values[parameter.name] or parameter.default or ""
-      return go_on(position + 1)
+      return ask_next(position + 1)
     end
     ask_one(parameter, function(value)
       if value == nil then
@@ -83,11 +83,11 @@ function M.ask(prompt, values, done)
       end
       values[parameter.name] = value
       vim.schedule(function()
-        go_on(position + 1)
+        ask_next(position + 1)
       end)
     end)
   end
-  go_on(1)
+  ask_next(1)
 end
 
 return M

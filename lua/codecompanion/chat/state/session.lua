@@ -120,7 +120,7 @@ end
 ---Let the model continue a truncated reply.
 ---@param chat CodeCompanion.Chat
 ---@param refuse fun(reason: string)
-function M.go_on(chat, refuse)
+function M.continue_reply(chat, refuse)
   M.command(chat, "go_on", { snapshot = require("codecompanion.editor_context.snapshot").snapshot() }, refuse)
 end
 

@@ -71,7 +71,7 @@ class ViewEdits:
         if not chain.undoable and any(isinstance(event.payload, FileChangeEnded) for event in events):
             raise InputError("Nothing to undo; :CodeCompanionRevert reverts file changes.")
         change = chain.to_undo(change_id)
-        await to_the_end(self._take_back(change, redo=False))
+        await to_the_end(self._undo_or_redo(change, redo=False))
         await self._tell_outlook(change)
         if change.kind == "compacted":
             number = counted(summarised(change), "message")
@@ -81,10 +81,10 @@ class ViewEdits:
     async def _redo(self, change_id: str) -> str:
         change = chain_of(await self.log.events()).to_redo(change_id)
         self._refuse_foreign(change)
-        await to_the_end(self._take_back(change, redo=True))
+        await to_the_end(self._undo_or_redo(change, redo=True))
         return f"Redone: {outcome(change)}."
 
-    async def _take_back(self, change: ViewChanged, *, redo: bool) -> None:
+    async def _undo_or_redo(self, change: ViewChanged, *, redo: bool) -> None:
         if redo:
             await self.log.redo(change.change_id)
         else:

@@ -149,7 +149,7 @@ def only_those(model: ChatModel, names: Sequence[str], change_id: str) -> ViewCh
     return None if after == model.log.tools else _changed(change_id, after, tuple(names))
 
 
-def taken_out(model: ChatModel, items: Sequence[str], change_id: str) -> ViewChanged | None:
+def remove_tools(model: ChatModel, items: Sequence[str], change_id: str) -> ViewChanged | None:
     """Return the change for deleted lines of the context block, or None if none of them is a tool line."""
     gone = {item.removeprefix(ITEM) for item in items if item.startswith(ITEM)}
     left = tuple(unit for unit in model.tools.units if unit not in gone)

@@ -22,7 +22,7 @@ from codecompanion.model.messages import MEMORY_TAG, RULES_TAG, UPDATE_TAG, Mess
 from codecompanion.model.provenance import FILE
 from codecompanion.model.references import lost_references
 from codecompanion.session.attachments.attached import CHANGE_TAGS, context_items
-from codecompanion.session.attachments.chosen_tools import taken_out, tool_items
+from codecompanion.session.attachments.chosen_tools import remove_tools, tool_items
 from codecompanion.session.attachments.rules_sync import RuleKeeper
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.history.undo import Chain, marks
@@ -133,7 +133,7 @@ class ContextBlock:
         Raises:
             InputError: a turn is running, whose requests already contain them.
         """
-        tools = taken_out(self._control, items, self._services.new_token()) if self._control.tools.units else None
+        tools = remove_tools(self._control, items, self._services.new_token()) if self._control.tools.units else None
         if tools is not None:
             self._must_be_idle("Wait until the reply is complete, or stop it with q, then change the context.")
             await self._log.write(tools)

@@ -144,7 +144,7 @@ class Chat:
         """Send an event to the editor."""
         self.services.emit(event)
 
-    def tell_older(self, tell: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def send_older(self, tell: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Send the older blocks of the chat in the background."""
 
         async def guarded() -> None:
@@ -157,7 +157,7 @@ class Chat:
 
         self.older = asyncio.get_running_loop().create_task(guarded())
 
-    def stop_telling_older(self) -> None:
+    def stop_sending_older(self) -> None:
         """Stop sending older blocks, because the whole chat is sent again or no longer shown."""
         if self.older is not None and self.older is not asyncio.current_task():
             self.older.cancel()
@@ -333,7 +333,7 @@ class Chat:
 
     # ---- additions to the history
 
-    async def ask_to_go_on(self, turn_id: str, cycle: int, prompt: str = "go_on") -> str:
+    async def ask_to_continue(self, turn_id: str, cycle: int, prompt: str = "go_on") -> str:
         """Log a message that asks the model to continue its reply; return its id. It does not start a cycle."""
         message = Message(
             id=self.services.new_token(),

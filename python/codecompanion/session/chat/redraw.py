@@ -33,7 +33,7 @@ async def redraw(chat: Chat) -> None:
         view, (entries_shown, events) = chat.log.view, await _read(chat)
     if not events and chat.log.view.last_seq:
         raise InputError(DELETED)
-    chat.stop_telling_older()
+    chat.stop_sending_older()
     chat.emit(Redrawn(chat=chat.chat_id))
     chat.context.show()
     chat.context.show_marks()

@@ -37,7 +37,7 @@ _HOW = {
 }
 
 
-class _Taken(msgspec.Struct, frozen=True):
+class _FoundMessage(msgspec.Struct, frozen=True):
     """A removed message, its position in the log, the call it answers, that call's title, and how it was removed."""
 
     seq: int
@@ -78,8 +78,8 @@ class Removed:
         Without words, return all, newest first. Equal results of the same call are listed once, as the newest.
         """
         # A call without text is read by its key, which is in the summary; in the list it would hide its result.
-        taken = {one.seq: one for one in self._taken() if one.message.text}
-        groups: dict[object, list[_Taken]] = {}
+        taken = {one.seq: one for one in self._found() if one.message.text}
+        groups: dict[object, list[_FoundMessage]] = {}
         for one in taken.values():
             groups.setdefault(one.same_as, []).append(one)
         if not has_words(words):
@@ -96,7 +96,7 @@ class Removed:
 
         The id of a tool call is also accepted as the key of its result.
         """
-        taken = self._taken()
+        taken = self._found()
         one = next((one for one in taken if one.key == key), None)
         one = one or next((one for one in taken if one.call is not None and one.call.id == key), None)
         if one is None:
@@ -115,10 +115,10 @@ class Removed:
         found = await asyncio.to_thread(self.find, words)
         return {"rows": [msgspec.to_builtins(message) for message in found], "total": len(found)}
 
-    def _taken(self) -> list[_Taken]:
-        return list(taken_out(self._store.load_events(self._log.chat_id), self._log.view))
+    def _found(self) -> list[_FoundMessage]:
+        return list(find_removed(self._store.load_events(self._log.chat_id), self._log.view))
 
-    def _listed(self, one: _Taken, snippet: str = "", times: int = 1) -> RemovedMessage:
+    def _listed(self, one: _FoundMessage, snippet: str = "", times: int = 1) -> RemovedMessage:
         message = one.message
         return RemovedMessage(
             key=one.key,
@@ -135,18 +135,18 @@ class Removed:
 
     def _text(self, message: Message) -> str:
         if not message.blob:
-            return said_and_called(message)
+            return text_with_calls(message)
         return self._store.read_blob(message.blob).decode("utf-8", "surrogatepass")
 
 
-def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
+def find_removed(events: Sequence[LogEvent], view: View) -> Iterator[_FoundMessage]:
     """Yield the chat's messages that are not in the view word for word, in the order of the log.
 
     The following are excluded: rules (their files still contain them), the plugin's own messages, messages without
     text, and `recall` results.
     """
-    here = {message.id: said_and_called(message) for message in view.messages}
-    how = _how_it_went(events)
+    here = {message.id: text_with_calls(message) for message in view.messages}
+    how = _removal_kinds(events)
     titles = {e.payload.message_id: e.payload.title for e in events if isinstance(e.payload, ToolRan)}
     calls: dict[str, ToolCall] = {}
     for event in events:
@@ -157,21 +157,21 @@ def taken_out(events: Sequence[LogEvent], view: View) -> Iterator[_Taken]:
         call = calls.get(message.tool_call_id or "") if message.role == "tool" else None
         if message.tag in (*STARTING_TAGS, GO_ON_TAG) or not (message.tool_calls or message.text):
             continue
-        if message.id in here and here[message.id] == said_and_called(message):
+        if message.id in here and here[message.id] == text_with_calls(message):
             continue
         if call is not None and call.name == RECALL_TOOL:
             continue
         title = titles.get(message.id) or (recorded_title(call) if call else "")
-        yield _Taken(event.seq, message, call, title, how.get(message.id, "removed"))
+        yield _FoundMessage(event.seq, message, call, title, how.get(message.id, "removed"))
 
 
-def said_and_called(message: Message) -> str:
+def text_with_calls(message: Message) -> str:
     """Return the text of a message, followed by its tool calls."""
     calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
     return "\n".join([message.text, *calls] if message.text else calls)
 
 
-def _how_it_went(events: Sequence[LogEvent]) -> dict[str, str]:
+def _removal_kinds(events: Sequence[LogEvent]) -> dict[str, str]:
     """Return message id → how the message was removed by the newest change that is not undone."""
     how: dict[str, str] = {}
     undone = frozenset(undone_ids(events))

@@ -51,7 +51,7 @@ async def code_request_of(
     mentions = mentions_in(text)
     if not has_signs:
         return CodeRequest(mentions, wants_code(enabled, always, mentions, ()))
-    from codecompanion.retrieval.near_mentions import near_mentions, told_of
+    from codecompanion.retrieval.near_mentions import corrections, near_mentions
 
     found, folders = tuple[str, ...](), tuple[str, ...]()
     if mentions.files:
@@ -63,15 +63,15 @@ async def code_request_of(
     is_wanted, near = wants_code(enabled, always, mentions, found), near_mentions(text, found, written)
     if enabled is False:
         asks = mentions.codebase or bool(found) or any(one.asks_for_code for one in near)
-        others = told_of([one for one in near if not one.asks_for_code])
+        others = corrections([one for one in near if not one.asks_for_code])
         return CodeRequest(mentions, False, (*others, GATHERING_OFF) if asks else others)
     if is_wanted:  # gathering itself reports unreadable files; a decorator is not meant as a file
         named = tuple(name for name in mentions.files if name in found or _is_meant_as_file(name))
         named = tuple(name for name in named if name not in folders)
-        told = (*told_of(near), *_folders(folders), *_beyond(mentions))
+        told = (*corrections(near), *_folders(folders), *_beyond(mentions))
         return CodeRequest(msgspec.structs.replace(mentions, files=named), True, told)
     lost = tuple(name for name in mentions.files if name not in (*found, *folders))
-    return CodeRequest(mentions, False, (*told_of(near), *_folders(folders), *_missing(lost, root)))
+    return CodeRequest(mentions, False, (*corrections(near), *_folders(folders), *_missing(lost, root)))
 
 
 def _folders(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ class CompactionGuard(msgspec.Struct, frozen=True):
         )
 
 
-class Standing(msgspec.Struct, frozen=True):
+class CompactionJudge(msgspec.Struct, frozen=True):
     """The figures for judging a compaction. `overhead`: tokens of system prompt and tool schemas."""
 
     policy: Policy
@@ -77,7 +77,7 @@ class Standing(msgspec.Struct, frozen=True):
     cycle: int
     overhead: int
 
-    def no_help(self, after: Measure) -> str:
+    def no_gain_message(self, after: Measure) -> str:
         """Return a message saying that a compaction with this result did not help."""
         return (
             f"the compacted request still has {after.tokens} tokens, above the trigger"
@@ -90,7 +90,7 @@ class Standing(msgspec.Struct, frozen=True):
             return report.detail
         if stage.trigger.always or not is_crossed(stage.trigger, report.after, self.room):
             return ""
-        return self.no_help(report.after)
+        return self.no_gain_message(report.after)
 
 
 class CompactionWatch:
@@ -136,53 +136,53 @@ class CompactionWatch:
                     self.unusable_writer = name()
                 self.writes_in_place = self.writes_in_place and report.details.in_place is not False
 
-    def take(self, prepared: Prepared, standing: Standing) -> None:
+    def take(self, prepared: Prepared, judge: CompactionJudge) -> None:
         """Note the results of the automatic compactions in one preparation."""
         for report in prepared.reports:
-            stage = next((stage for stage in standing.policy.stages if stage.id == report.stage.id), None)
+            stage = next((stage for stage in judge.policy.stages if stage.id == report.stage.id), None)
             if stage is None or not stage.summarises or report.curtailed or report.reason in _NOT_TRIED:
                 continue
-            problem = standing.problem(report, stage)
-            self.keep(problem, report.after, standing, was_told=report.outcome == "failed" and report.asked)
+            problem = judge.problem(report, stage)
+            self.keep(problem, report.after, judge, was_told=report.outcome == "failed" and report.asked)
             if (report.asked or report.not_asked) and report.work is not None:
-                self._keep_writer(why_not_by_model(report), report.before, standing)
+                self._keep_writer(why_not_by_model(report), report.before, judge)
 
-    def take_recovery(self, prepared: Prepared, standing: Standing) -> None:
+    def take_recovery(self, prepared: Prepared, judge: CompactionJudge) -> None:
         """Note the summariser's results of making a refused request smaller.
 
         Only the guard of the summariser changes.
         """
         for report in prepared.reports:
             if report.asked and report.event == "context_compacted":
-                self._keep_writer(why_not_by_model(report), report.before, standing)
+                self._keep_writer(why_not_by_model(report), report.before, judge)
 
-    def keep(self, problem: str, after: Measure, standing: Standing, *, was_told: bool) -> None:
+    def keep(self, problem: str, after: Measure, judge: CompactionJudge, *, was_told: bool) -> None:
         """Note the result of an automatic compaction; `problem` is "" if it helped.
 
         `was_told`: the user has just seen a message about it.
         """
-        self.compactions = _judged(self.compactions, problem, after, standing)
+        self.compactions = _judged(self.compactions, problem, after, judge)
         if self.compactions.pauses == 1:
             why = "" if was_told else f": {problem.rstrip('.')}"
             self._warn(
-                f"Automatic compaction is paused after {counted(standing.policy.cooldown.failures, 'try', 'tries')}"
+                f"Automatic compaction is paused after {counted(judge.policy.cooldown.failures, 'try', 'tries')}"
                 f"{why}. It retries with increasing delays; /compact still works.",
                 was_told,
             )
 
-    def _keep_writer(self, why: str, before: Measure, standing: Standing) -> None:
-        self.writer = _judged(self.writer, why, before, standing)
+    def _keep_writer(self, why: str, before: Measure, judge: CompactionJudge) -> None:
+        self.writer = _judged(self.writer, why, before, judge)
         if self.writer.pauses == 1:
             self._warn(
                 "Summaries are written without a model for now: the model failed"
-                f" {counted(standing.policy.cooldown.failures, 'time')} in a row. It is retried with increasing delays;"
+                f" {counted(judge.policy.cooldown.failures, 'time')} in a row. It is retried with increasing delays;"
                 " /compact retries it now.",
                 False,
             )
 
 
-def _judged(guard: CompactionGuard, problem: str, size: Measure, standing: Standing) -> CompactionGuard:
+def _judged(guard: CompactionGuard, problem: str, size: Measure, judge: CompactionJudge) -> CompactionGuard:
     """Return the guard after one more attempt; `problem` is "" if it succeeded."""
     if not problem:
         return guard.after_success()
-    return guard.after_failure(standing.cycle, size.tokens, standing.room.window, standing.policy.cooldown)
+    return guard.after_failure(judge.cycle, size.tokens, judge.room.window, judge.policy.cooldown)

@@ -13,7 +13,7 @@ class _Stopped(Exception):
     """Raised in the work when it is no longer needed."""
 
 
-class Meanwhile:
+class BackgroundWork:
     """Background work that starts immediately.
 
     Between its steps it calls the function passed to it, which may stop it.

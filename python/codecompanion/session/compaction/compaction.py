@@ -23,7 +23,7 @@ from codecompanion.model.history import EventPayload, ViewChanged
 from codecompanion.model.messages import SUMMARY_TAG, Message
 from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.compaction.announcer import Announcer
-from codecompanion.session.compaction.background_work import Meanwhile
+from codecompanion.session.compaction.background_work import BackgroundWork
 from codecompanion.session.compaction.compaction_record import CompactionRecord
 from codecompanion.session.compaction.effects import EffectRunner
 from codecompanion.session.compaction.silence_budget import SilenceBudget
@@ -148,7 +148,7 @@ class _Run:
             while isinstance(done, Ask):
                 if done.stage.event == "context_compacted":
                     await to_the_end(self._begin(done))
-                done = await self._step(preparation, await self._answer_meanwhile(done))
+                done = await self._step(preparation, await self._answer_and_read_ahead(done))
         except BaseException as error:
             await self._abandon(error)
             raise
@@ -198,14 +198,14 @@ class _Run:
         except CodeCompanionError:
             return self._policy.summary_adapter.name
 
-    async def _answer_meanwhile(self, ask: Ask) -> SummaryReply:
+    async def _answer_and_read_ahead(self, ask: Ask) -> SummaryReply:
         """Ask the summariser.
 
         If the view is large, read ahead for the next steps while the summary is being written.
         """
         if self._owner.log.view.tokens < BESIDE_LOOP_TOKENS:
             return await self._answer(ask)
-        reading = Meanwhile(ask.meanwhile)
+        reading = BackgroundWork(ask.meanwhile)
         try:
             reply = await self._answer(ask)
         except BaseException:

@@ -16,7 +16,7 @@ import msgspec
 from codecompanion.errors import CodeCompanionError
 from codecompanion.formats.text_files import printable, read_text, split_lines
 from codecompanion.retrieval.mentions import place_of
-from codecompanion.session.editor_context.source import Source, Taken
+from codecompanion.session.editor_context.source import Source, SourceResult
 from codecompanion.tools.files.open_files import Editor
 from codecompanion.wire.requests import EditorItem, EditorText
 
@@ -28,19 +28,19 @@ async def read_by_host(item: EditorItem, root: Path, editor: Editor, others: Map
     built_in: dict[str, Source] = {"file": partial(read_file, editor), "diff": take_diff}
     source = others.get(item.name) or built_in.get(item.name)
     if source is None:
-        taken = Taken(error="it is not available here")
+        taken = SourceResult(error="it is not available here")
     else:
         try:
             taken = await source(item.argument, root)
         except CodeCompanionError as error:
-            taken = Taken(error=str(error))
+            taken = SourceResult(error=str(error))
     return msgspec.structs.replace(item, texts=taken.texts, nothing=taken.nothing, error=taken.error, comes="now")
 
 
-async def read_file(editor: Editor, argument: str, root: Path) -> Taken:
+async def read_file(editor: Editor, argument: str, root: Path) -> SourceResult:
     """Return a file as the user sees it, with unsaved changes; for `path:10-20`, only these lines."""
     if not argument:
-        return Taken(error="it needs a path, such as #{file:src/main.py}")
+        return SourceResult(error="it needs a path, such as #{file:src/main.py}")
     place = place_of(argument)
     path = await asyncio.to_thread(_real_path, root, argument)
     if place.start >= 0 and not await asyncio.to_thread(path.exists):
@@ -54,10 +54,10 @@ async def read_file(editor: Editor, argument: str, root: Path) -> Taken:
     if place.start >= 0:
         first = max(1, place.start)
         if first > len(lines):
-            return Taken(error=f"{place.name} has {len(lines)} lines; line {first} does not exist")
+            return SourceResult(error=f"{place.name} has {len(lines)} lines; line {first} does not exist")
         lines = lines[first - 1 : max(first, place.end)]
     if not any(line.strip() for line in lines):
-        return Taken(nothing="the file is empty")
+        return SourceResult(nothing="the file is empty")
     shown = EditorText(
         "\n".join(lines),
         path=str(path),
@@ -65,20 +65,20 @@ async def read_file(editor: Editor, argument: str, root: Path) -> Taken:
         whole=place.start < 0,
         unsaved=unsaved is not None,
     )
-    return Taken((shown,))
+    return SourceResult((shown,))
 
 
 def _real_path(root: Path, path: str) -> Path:
     return (root / Path(path).expanduser()).resolve()
 
 
-async def take_diff(argument: str, root: Path) -> Taken:
+async def take_diff(argument: str, root: Path) -> SourceResult:
     """Return the changes reported by git; for `argument`, see `workspace.git_diff`."""
     from codecompanion.workspace.git_diff import read_diff  # rarely used, not needed at startup
 
     diff = await asyncio.to_thread(read_diff, root, argument)
     if not diff:
-        return Taken(nothing=diff.nothing)
+        return SourceResult(nothing=diff.nothing)
     texts = [EditorText(diff.text, f"changes {diff.title}", language="diff")] if diff.text.strip() else []
     if diff.untracked:
         more = len(diff.untracked) - _MAX_UNTRACKED
@@ -86,4 +86,4 @@ async def take_diff(argument: str, root: Path) -> Taken:
         texts.append(EditorText("\n".join(names), "new files that git does not track"))
     if diff.secret:
         texts.append(EditorText("\n".join(diff.secret), "changed, but left out because they may contain secrets"))
-    return Taken(tuple(texts))
+    return SourceResult(tuple(texts))

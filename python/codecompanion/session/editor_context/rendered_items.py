@@ -57,7 +57,7 @@ def opening(written: str) -> str:
     return f"`{one_line(written)}`: "
 
 
-def said(item: EditorItem, why: str, short: str = "") -> Rendered:
+def render_absent(item: EditorItem, why: str, short: str = "") -> Rendered:
     """Return an item without content, with the reason for its absence."""
     title = f"{one_line(item.written)} · {one_line(short or why)}"
     return Rendered(f"{opening(item.written)}{one_line(why)}.", Mentioned(one_line(item.written), title))
@@ -67,14 +67,14 @@ def unchanged(item: EditorItem, known: Message) -> Rendered:
     """Return a reference to an earlier message, for an item with unchanged content."""
     other = "" if known.mentioned is None else known.mentioned.written
     name = "" if other == one_line(item.written) else f" as `{other}`"
-    found = said(item, f"unchanged since it was sent{name} above", "already sent, unchanged")
+    found = render_absent(item, f"unchanged since it was sent{name} above", "already sent, unchanged")
     gone = f"{opening(item.written)}the same as sent{name} above; {_REMOVED}, ask the user for it if needed."
     return msgspec.structs.replace(found, references=(Reference((known.id,), found.content, gone),))
 
 
-def the_same(item: EditorItem, other: str, other_id: str) -> Rendered:
+def render_duplicate(item: EditorItem, other: str, other_id: str) -> Rendered:
     """Return a reference to another item in the same message, for an item with identical content."""
-    found = said(item, f"the same as `{other}`", f"the same as {other}")
+    found = render_absent(item, f"the same as `{other}`", f"the same as {other}")
     same = f"{opening(item.written)}the same as `{other}` of the same message"
     gone = f"{same}; {_REMOVED}, ask the user for it if needed."
     return msgspec.structs.replace(found, references=(Reference((other_id,), found.content, gone),))
@@ -88,7 +88,7 @@ def render(
     `named`: texts that are already in the request, by their index.
     """
     if not item.texts:
-        return said(item, item.nothing or "there is nothing to show")
+        return render_absent(item, item.nothing or "there is nothing to show")
     shown, left_out, parts, references = list[_Shown](), list[EditorText](), list[str](), list[Reference]()
     for at, text in enumerate(item.texts):
         if at in named:
@@ -103,7 +103,7 @@ def render(
         parts.append(_part(fitting, item.keep, root))
         room -= count(fitting.body) + _MAX_TITLE // 10
     if not parts:
-        return said(item, "left out: no room in the context window", "no room for it")
+        return render_absent(item, "left out: no room in the context window", "no room for it")
     if left_out:
         names = ", ".join(f"`{name_of(text, root)}`" for text in left_out[:_MAX_NAMED])
         more = f" and {len(left_out) - _MAX_NAMED} more" if len(left_out) > _MAX_NAMED else ""

@@ -10,7 +10,7 @@ import msgspec
 from codecompanion.wire.requests import EditorText
 
 
-class Taken(msgspec.Struct, frozen=True):
+class SourceResult(msgspec.Struct, frozen=True):
     """The result of a source: `texts`, `nothing` (why there are none), or `error` (why the message cannot be sent)."""
 
     texts: tuple[EditorText, ...] = ()
@@ -18,5 +18,5 @@ class Taken(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-Source = Callable[[str, Path], Awaitable[Taken]]
+Source = Callable[[str, Path], Awaitable[SourceResult]]
 """`(argument, workspace)` → the content of the item."""

@@ -26,7 +26,7 @@ from codecompanion.session.editor_context.rendered_items import (
     Rendered,
     name_of,
     render,
-    the_same,
+    render_duplicate,
     unchanged,
 )
 from codecompanion.session.services import Services
@@ -152,7 +152,7 @@ class Composing:
         for item, message_id, one in zip(items, ids, rendered, strict=True):
             shows = fingerprint(item) if _is_compared(item) and one.is_whole else ""
             if shows and shows in seen:
-                kept.append(the_same(item, *seen[shows]))
+                kept.append(render_duplicate(item, *seen[shows]))
             elif shows and shows in above:
                 kept.append(unchanged(item, above[shows]))
             else:

@@ -23,7 +23,7 @@ TURN_LIMIT_S = 1.0
 """Maximum time in seconds that the older blocks wait for a turn that began immediately."""
 
 
-async def tell_older_pieces(session: Session, events: Sequence[LogEvent], shown: Restored, *, read_only: bool) -> None:
+async def send_older_pieces(session: Session, events: Sequence[LogEvent], shown: Restored, *, read_only: bool) -> None:
     """Send the blocks above `shown`; if `shown` does not match the end of the log, redraw the chat.
 
     Raises:

@@ -19,7 +19,7 @@ from codecompanion.session.services import Services
 from codecompanion.session.session import Session
 from codecompanion.session.storage.first_piece import PAINT_S, Newest, read_newest
 from codecompanion.session.storage.missing_chats import catch_up, read_mended
-from codecompanion.session.storage.older_pieces import tell_older_pieces
+from codecompanion.session.storage.older_pieces import send_older_pieces
 from codecompanion.session.storage.open_chat import announce
 from codecompanion.session.storage.resume import model_of, policy_of, repairs
 from codecompanion.store.log.tail_state import TailState
@@ -84,7 +84,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     _tell_interrupted(session, mended)
     if read_only:
         if shown is not None:
-            await tell_older_pieces(session, events, shown, read_only=True)
+            await send_older_pieces(session, events, shown, read_only=True)
         return None
     await session.grants.restore()
     await _refresh_rules(session)
@@ -92,7 +92,7 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     await show_waiting_files(session)
     await _render_ahead(session)
     if shown is not None:
-        session.tell_older(lambda: tell_older_pieces(session, events, shown, read_only=False))
+        session.send_older(lambda: send_older_pieces(session, events, shown, read_only=False))
     return session
 
 

@@ -70,7 +70,7 @@ async def _manage(control: ContextControl, *, summaries: bool, anyway: bool) -> 
     if summaries:
         await control.native.compact_again()
     prepared = await _run_policy(control, summaries=summaries, anyway=anyway)
-    control.watch.take(prepared, control.standing())
+    control.watch.take(prepared, control.compaction_judge())
     is_asked = control.pause.is_on and not anyway  # the user decides if the request does not fit
     if not is_asked and control.native.compact_at and control.measured().tokens > control.limits.context_window:
         # One tool result can jump from below the threshold past the window; shrink before the provider refuses.

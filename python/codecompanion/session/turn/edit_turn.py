@@ -38,7 +38,7 @@ class EditTurn:
             return None  # belongs to the next turn
         match event:
             case ReplyStarted() if self._stop in _GOES_ON:
-                self._reader.go_on()
+                self._reader.expect_continuation()
             case ReplyStarted():
                 self._reader, self._code = ReplyReader(), ArrivingCode(self._target, self._instruction)
             case Text(text=text):

@@ -158,7 +158,7 @@ class Turn:
                 self._is_paused = finished.stop == "paused" and not self._exchange.is_switched
                 if finished.stop == "paused" and self._exchange.is_switched:
                     # Another model does not continue this reply.
-                    await self._chat.ask_to_go_on(self.turn_id, self.cycle)
+                    await self._chat.ask_to_continue(self.turn_id, self.cycle)
                 return Stop() if self._pauses > MAX_PAUSES else self._waits()
             case "length" | "window":
                 return await self._continue(finished.stop == "window" or self._filled_window(finished))
@@ -183,7 +183,7 @@ class Turn:
             self._notice(f"The reply ended {limit}; /continue continues it.")
             return Stop()
         self._continuations += 1
-        asked = await chat.ask_to_go_on(self.turn_id, self.cycle)
+        asked = await chat.ask_to_continue(self.turn_id, self.cycle)
         if not is_full:
             return self._waits()
         full = ContextOverflow(WINDOW_FULL)

@@ -29,7 +29,7 @@ from codecompanion.counting.tokens import MessageCounter
 from codecompanion.model.messages import Message, ToolSpec
 from codecompanion.session.accounts.local_models import runs_on_own_server
 from codecompanion.session.accounts.meter import ContextMeter
-from codecompanion.session.compaction.automatic_outcomes import Standing
+from codecompanion.session.compaction.automatic_outcomes import CompactionJudge
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.session.services import Services
 from codecompanion.session.stopped_policies import StoppedPolicy, default_policy
@@ -331,9 +331,9 @@ class ChatModel:
         stages = self.policy.stages
         return self.policy.enabled and any(stage.summarises and stage.trigger.is_on for stage in stages)
 
-    def standing(self) -> Standing:
+    def compaction_judge(self) -> CompactionJudge:
         """Return the current figures used to judge an automatic compaction."""
-        return Standing(self.policy, self.room, self.log.view.cycle, self.meter.measure(()).tokens)
+        return CompactionJudge(self.policy, self.room, self.log.view.cycle, self.meter.measure(()).tokens)
 
     def tell_wait(self, silence: asyncio.Timeout, limit_s: float, event: RetryScheduled) -> None:
         """Show that a request is waiting for a local server, and extend its timeout by the wait."""

@@ -247,7 +247,7 @@ class ContextControl(ChatModel):
         record = RecoveryRecord(self._announcer(), self.log, wanted.emits, attempt, refused, target)
         await record.begin()
         prepared = await self.run(self.plans.recovery(target))
-        self.watch.take_recovery(prepared, self.standing())
+        self.watch.take_recovery(prepared, self.compaction_judge())
         smaller = self.measured().tokens
         await record.end(prepared.reports, smaller)
         if smaller < refused:

@@ -147,9 +147,9 @@ class NativeSide:
         if "context_compacted" in self._pause.paused:
             return
         compaction, after = await self.compact("proactive", ""), chat.measured()
-        error, standing = str(compaction.error or ""), chat.standing()
-        problem = error or (standing.no_help(after) if after.tokens >= compact_at else "")
-        self._watch.keep(problem, after, standing, was_told=bool(error))
+        error, judge = str(compaction.error or ""), chat.compaction_judge()
+        problem = error or (judge.no_gain_message(after) if after.tokens >= compact_at else "")
+        self._watch.keep(problem, after, judge, was_told=bool(error))
 
     @property
     def _stands_on_demanded(self) -> bool:
@@ -175,8 +175,10 @@ class NativeSide:
         self.expect(missed=not compacted and usage.prompt_tokens > self._asked > 0 and not self._stands_on_demanded)
         if compacted:
             after = chat.measured()
-            standing = chat.standing()
-            self._watch.keep(standing.no_help(after) if after.tokens >= at > 0 else "", after, standing, was_told=False)
+            judge = chat.compaction_judge()
+            self._watch.keep(
+                judge.no_gain_message(after) if after.tokens >= at > 0 else "", after, judge, was_told=False
+            )
 
     def expect(self, *, missed: bool) -> None:
         """Count missed compactions; after several in a row, stop relying on the endpoint and let the plugin compact."""

@@ -103,13 +103,13 @@ class Sweeper:
         """Remove unused blobs once `deletion` has deleted the rows."""
         names, swept = self._blobs.names(), Future[None]()
         self._running.add(swept)
-        deletion.add_done_callback(lambda done: self._go_on(done, names, swept))
+        deletion.add_done_callback(lambda done: self._sweep_next(done, names, swept))
 
     def wait(self) -> None:
         """Wait for running sweeps, at most `SWEEP_S` seconds."""
         wait(tuple(self._running), SWEEP_S)
 
-    def _go_on(self, before: Future[int], names: Iterator[str], swept: Future[None]) -> None:
+    def _sweep_next(self, before: Future[int], names: Iterator[str], swept: Future[None]) -> None:
         """Delete the next batch of blobs (on the writer thread)."""
         some: tuple[str, ...] = ()
         if before.exception() is None:
@@ -121,4 +121,4 @@ class Sweeper:
             self._running.discard(swept)
             return swept.set_result(None)
         work = partial(delete_unused_blobs, blobs=self._blobs, names=some, now=self._clock())
-        self._submit(work).add_done_callback(lambda done: self._go_on(done, names, swept))
+        self._submit(work).add_done_callback(lambda done: self._sweep_next(done, names, swept))

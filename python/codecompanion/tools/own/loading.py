@@ -28,7 +28,7 @@ def load_function(where: str, key: str) -> Callable[..., Any]:
     except ConfigError:
         raise
     except BaseException as error:  # the user's code: a file that calls sys.exit() must not end the host
-        raise ConfigError(key, f"{place} cannot be loaded: {told_of(error)}") from error
+        raise ConfigError(key, f"{place} cannot be loaded: {format_error(error)}") from error
     if found is None:
         raise ConfigError(key, f"there is no {name} in {place}")
     if not callable(found) or inspect.isclass(found):
@@ -55,7 +55,7 @@ def _from_file(path: Path, key: str) -> Any:
     return module
 
 
-def told_of(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """Format an error in the user's code as one line, with its location."""
     sentence = " ".join(str(error).split())[:300]
     if isinstance(error, SyntaxError):

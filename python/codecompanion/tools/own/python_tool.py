@@ -18,7 +18,7 @@ from codecompanion.errors import ToolError
 from codecompanion.model.messages import ToolSpec
 from codecompanion.settings_sections import OwnToolSettings
 from codecompanion.tools.own.approval_question import question_of, title_of
-from codecompanion.tools.own.loading import load_function, told_of
+from codecompanion.tools.own.loading import format_error, load_function
 from codecompanion.tools.own.lua_tool import as_schema
 from codecompanion.tools.own.signature import CONTEXT, CallContext, Signature, read_signature
 from codecompanion.tools.tool import Tool, ToolContext, ToolOutput
@@ -39,7 +39,7 @@ def python_tool(name: str, given: OwnToolSettings, failed: Callable[[str], None]
     key = f"interactions.chat.tools.{name}"
     function = load_function(given.python, key)
     signature = read_signature(function, key)
-    run = _runner(name, function, signature, lambda error: failed(f"{key}: {told_of(error)}"))
+    run = _runner(name, function, signature, lambda error: failed(f"{key}: {format_error(error)}"))
     parameters = signature.parameters if given.parameters is None else as_schema(given.parameters)
     return Tool(
         spec=ToolSpec(name, given.description or signature.description, parameters),
@@ -79,10 +79,10 @@ def _runner(
             raise
         except BaseException as error:  # SystemExit and KeyboardInterrupt of the user's code must not end the host
             failed(error)
-            raise ToolError(f"{name} failed: {told_of(error)}.") from error
+            raise ToolError(f"{name} failed: {format_error(error)}.") from error
         if isinstance(result, _Raised):
             failed(result.error)
-            raise ToolError(f"{name} failed: {told_of(result.error)}.") from result.error
+            raise ToolError(f"{name} failed: {format_error(result.error)}.") from result.error
         return ToolOutput(text=text_of(name, result))
 
     return run

@@ -80,7 +80,7 @@ async def test_an_answer_is_not_discarded_for_one_over_the_budget(tmp_path):
     before = session.log.view
     with pytest.raises(InputError, match="The budget of this chat is used up"):
         await session.regenerate(Snapshot())
-    session.go_on(Snapshot())
+    session.continue_reply(Snapshot())
     await bench.idle(session)
     assert session.log.view == before
     assert bench.of(TurnFinished)[-1].reason == "limit"

@@ -11,7 +11,7 @@ from codecompanion.adapters.base import Finished, TextDelta
 from codecompanion.context.grounding import known_names
 from codecompanion.session.checkpoint_files import state_writer
 from codecompanion.session.compaction import compaction
-from codecompanion.session.compaction.background_work import Meanwhile
+from codecompanion.session.compaction.background_work import BackgroundWork
 from tests.patience import PATIENCE_S
 from tests.unit.session.compaction.test_effects import STOP, SUMMARY, kept, open_with
 from tests.unit.session.fakes import ScriptedAdapter, says
@@ -27,7 +27,7 @@ async def test_the_reading_runs_beside_the_loop_and_is_awaited():
         pause()
         steps.append("end")
 
-    reading = Meanwhile(work)
+    reading = BackgroundWork(work)
     await asyncio.sleep(0)
     goes_on.set()
     await reading.finish()
@@ -42,7 +42,7 @@ async def test_a_stop_ends_the_reading_at_its_next_step():
         while True:
             pause()
 
-    reading = Meanwhile(work)
+    reading = BackgroundWork(work)
     await asyncio.to_thread(begun.wait, PATIENCE_S)
     await asyncio.wait_for(reading.stop(), PATIENCE_S)
 
@@ -52,7 +52,7 @@ async def test_an_exception_in_the_reading_is_not_swallowed():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await Meanwhile(work).finish()
+        await BackgroundWork(work).finish()
 
 
 async def test_the_work_after_a_summary_is_prepared_during_it(tmp_path, monkeypatch):

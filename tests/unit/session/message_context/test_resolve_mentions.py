@@ -13,7 +13,7 @@ from codecompanion.session.actions.forking import fork
 from codecompanion.session.chat.buffer_entries import entries
 from codecompanion.session.chat.inspection import original
 from codecompanion.session.chat.redraw import redraw
-from codecompanion.session.editor_context.source import Taken
+from codecompanion.session.editor_context.source import SourceResult
 from codecompanion.session.message_context import resolve_mentions
 from codecompanion.wire.events import EditorContextSent, Gathering, MessageSent, Notice, Restored, SubmitFailed
 from codecompanion.wire.requests import (
@@ -206,7 +206,7 @@ async def test_secret_files_are_named(bench, tmp_path):
 
 async def test_other_sources_are_selected_by_argument(bench):
     async def read(argument, root):
-        return Taken((EditorText(f"read {argument}", title="a resource"),))
+        return SourceResult((EditorText(f"read {argument}", title="a resource"),))
 
     bench.services.context_sources["mcp"] = read
     session = await bench.open()

@@ -67,7 +67,7 @@ async def test_regenerating_needs_a_question(tmp_path):
     with pytest.raises(InputError, match="Nothing to regenerate"):
         await session.regenerate(session.snapshot)
     with pytest.raises(InputError, match="send a message"):
-        session.go_on(session.snapshot)
+        session.continue_reply(session.snapshot)
     assert session.state is State.IDLE
 
 
@@ -78,7 +78,7 @@ async def test_continuing_can_be_retried(tmp_path):
     session = await bench.open()
     await talk(bench, session, 1)
     assert session.log.view.messages[-1].tag == GO_ON_TAG
-    session.go_on(session.snapshot)
+    session.continue_reply(session.snapshot)
     await bench.idle(session)
     assert [m.tag for m in session.log.view.messages] == [None, None, GO_ON_TAG, None]
     assert texts(session)[-1] == " whole"
@@ -97,7 +97,7 @@ async def test_a_stopped_loop_can_be_continued(tmp_path):
     session = await bench.open()
     await talk(bench, session, 1)
     assert bench.of(TurnFinished)[-1].reason == "limit"
-    session.go_on(session.snapshot)
+    session.continue_reply(session.snapshot)
     await bench.idle(session)
     assert [m.role for m in session.log.view.messages] == ["user", "assistant", "tool", "assistant"]
 
@@ -113,7 +113,7 @@ async def test_a_complete_reply_is_not_continued(tmp_path):
     session.submit(submit("more", 9))
     await bench.idle(session)
     await check_incomplete(session.log)
-    session.go_on(session.snapshot)
+    session.continue_reply(session.snapshot)
     await bench.idle(session)
     with pytest.raises(InputError, match="The last reply is complete"):
         await check_incomplete(session.log)
@@ -124,7 +124,7 @@ async def test_a_failed_question_can_be_retried_by_continuing(tmp_path):
     bench = Bench(tmp_path, adapter)
     session = await bench.open()
     await talk(bench, session, 1)
-    session.go_on(session.snapshot)
+    session.continue_reply(session.snapshot)
     await bench.idle(session)
     assert texts(session) == ["question 1", "answer"]
 

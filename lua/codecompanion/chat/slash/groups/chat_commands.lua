@@ -56,7 +56,7 @@ return {
     is_unlisted = true,
     description = "Continue a reply that was cut off",
     run = function(chat, _, refuse)
-      require("codecompanion.chat.state.session").go_on(chat, refuse)
+      require("codecompanion.chat.state.session").continue_reply(chat, refuse)
     end,
   },
 }
