@@ -27,6 +27,35 @@ local function cell(text, width, shorten)
   return text .. (" "):rep(width - api.nvim_strwidth(text))
 end
 
+---Shorten the ways to call an action: to the first one, or by the folders of a prompt's file.
+---@param from string
+---@param width integer
+---@return string May still be too long
+local function shortened(from, width)
+  if api.nvim_strwidth(from) <= width then
+    return from
+  end
+  local before, path = from:match("^(.* · )(.*/.*)$")
+  if before then
+    return before .. fit.path(path, width - api.nvim_strwidth(before))
+  end
+  return from:match("^(.-)  ") or from
+end
+
+---Put the way to call an action beside its name: in its column, at the end of the row, or at the start of the next row.
+---@param line string
+---@param from string
+---@param width integer
+---@return string
+local function beside(line, from, width)
+  local left = width - api.nvim_strwidth(from)
+  if api.nvim_strwidth(line) + 2 <= left then
+    return line .. "  " .. from
+  end
+  local text = line:gsub("%s+$", "")
+  return cell(text, api.nvim_strwidth(text) + 2 <= left and left or width + BESIDE_TEXT) .. from
+end
+
 ---Return a formatter that aligns columns to the available width. A name wider than its column moves the way to call it
 ---to the right, or to the next row; on a narrow screen only the name is shown.
 ---@param actions CodeCompanion.Action[]
@@ -56,10 +85,8 @@ function M.formatter(actions, width)
       line = line .. cell(fit.cut_words(action.name, MAX_NAME), whole)
     end
     if from_width > 0 and action.from ~= "" then
-      local left = width - api.nvim_strwidth(line) - 2
-      local from = api.nvim_strwidth(action.from) > left and action.from:match("^(.-)  ") or action.from
-      line = api.nvim_strwidth(from) > left and cell(line, width + BESIDE_TEXT) or line .. "  "
-      line = line .. from
+      local from = shortened(action.from, width - api.nvim_strwidth(line) - 2)
+      line = beside(line, from, width)
     end
     return (line:gsub("%s+$", ""))
   end

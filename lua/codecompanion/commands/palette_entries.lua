@@ -265,7 +265,7 @@ function M.list(context, has_model)
     end
   end
   vim.list_extend(found, {
-    of_command("New chat", "Ask anything", "CodeCompanionChat New"),
+    of_command("Open a new chat", "Ask anything", "CodeCompanionChat New"),
     of_command("Resume a chat", "Open a stored chat", "CodeCompanionChat Resume"),
     of_command("Show or hide the chat", "", "CodeCompanionChat Toggle"),
   })

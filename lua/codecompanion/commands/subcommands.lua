@@ -95,7 +95,7 @@ return {
     end,
   },
   trust = {
-    description = "show the folder's files that instruct the model or start programs; `folder` trusts all,"
+    description = "review the folder's files: those that instruct the model or start programs; `folder` trusts all,"
       .. " `file {path}` one file until it changes, `revoke [path]` revokes the trust",
     arguments = { "file", "folder", "revoke" },
     run = function(arguments)
