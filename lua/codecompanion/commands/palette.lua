@@ -114,11 +114,11 @@ function M.open(args)
   local function show()
     local actions = entries.list(context, has_model())
     -- our own list uses the whole screen; other pickers have borders, a prompt and marks
-    local beside = choose.is_builtin_select() and 4 or 7
+    local margin = choose.is_builtin_select() and 4 or 7
     choose.select(actions, {
       prompt = "CodeCompanion",
       kind = "codecompanion.actions",
-      format_item = M.formatter(actions, vim.o.columns - beside),
+      format_item = M.formatter(actions, vim.o.columns - margin),
       hanging = GROUP_WIDTH,
     }, function(action)
       if action then
