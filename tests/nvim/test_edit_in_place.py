@@ -617,13 +617,30 @@ def test_a_failed_follow_up_keeps_the_proposal(desk):
     assert here.lines() == EDITED
 
 
-def test_a_prose_answer_opens_as_a_chat(desk):
+@pytest.mark.parametrize("layout", ["vertical", "horizontal"])
+def test_a_prose_answer_opens_as_a_chat_beside_the_file(desk, layout):
+    """The cursor stays in the file, and the sentence says where the reply is."""
     here = desk(reply("placement: chat\nIt calls itself."))
+    here.nvim.command("only | enew")
+    window = "require('codecompanion.config').options.display.chat.window"
+    here.nvim.lua(f"{window}.layout, {window}.min_width = ..., 0", layout)
+    here.nvim.lua("require('codecompanion.config').options.display.chat.start_in_insert_mode = true")
     here.edit("4,7CodeCompanion why is it slow?")
     here.nvim.wait_screen("It calls itself.")
-    here.nvim.wait_screen("The reply is text, not code. The buffer was not changed.")
-    here.nvim.command("buffer fact.py")
+    here.nvim.wait_screen("No edit: see the chat. :CodeCompanion asks again.")
+    assert here.nvim.lua("return { vim.fn.bufname(), vim.fn.mode() }") == ["fact.py", "n"]
     assert here.lines() == OLD
+
+
+def test_a_prose_answer_does_not_cover_the_file(desk):
+    here = desk(reply("placement: chat\nIt calls itself."))
+    here.nvim.lua("require('codecompanion.config').options.display.chat.window.layout = 'buffer'")
+    here.edit("4,7CodeCompanion why is it slow?")
+    here.nvim.wait_screen("No edit. :CodeCompanionChat Toggle shows it.")
+    assert here.nvim.lua("return vim.fn.bufname()") == "fact.py"
+    assert here.lines() == OLD
+    here.nvim.command("CodeCompanionChat Toggle")
+    here.nvim.wait_screen("It calls itself.")
 
 
 def test_unformatted_code_is_placed_and_several_blocks_are_explained(desk):
@@ -634,7 +651,8 @@ def test_unformatted_code_is_placed_and_several_blocks_are_explained(desk):
     here.wait_over()
     assert here.lines() == EDITED
     here.ask("9CodeCompanion a or b")
-    here.nvim.wait_screen("several blocks of code, not one edit")
+    here.nvim.wait_screen("No edit. :CodeCompanionChat Toggle shows it.")
+    here.nvim.command("CodeCompanionChat Toggle")
     here.nvim.wait_screen("b = 2")
 
 

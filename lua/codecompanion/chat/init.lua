@@ -42,7 +42,8 @@ end
 
 ---Resume a stored chat; without an id the user chooses one.
 ---@param id? string Id or title of a stored chat, or "last"
----@param opts? { layout?: string, check?: boolean } `check`: ask the host first whether the chat exists
+---@param opts? { layout?: string, check?: boolean, hidden?: boolean } `check`: ask the host first whether the chat
+---exists; `hidden`: show no window
 function M.resume(id, opts)
   require("codecompanion.chat.life.resume").resume(id, opts)
 end

@@ -68,9 +68,45 @@ end
 
 ---Open the chat of an edit.
 ---@param edit CodeCompanion.StandingEdit
-function M.show_chat(edit)
+---@param opts? { hidden?: boolean }
+function M.show_chat(edit, opts)
   edit.conversation:give_back() -- the buffer reopens it
-  require("codecompanion.chat").resume(edit.conversation.id)
+  require("codecompanion.chat").resume(edit.conversation.id, opts)
+end
+
+---Layouts that show a chat without covering the window where the user works.
+local BESIDE = { vertical = true, horizontal = true, tab = true }
+
+---Open the chat of an edit and return to the current window. The chat stays hidden where it would cover that window, or
+---if that window shows another chat.
+---@param edit CodeCompanion.StandingEdit
+---@return boolean is_shown
+local function open_beside(edit)
+  local config = require("codecompanion.config").options.display.chat.window
+  local layout = require("codecompanion.chat.window.layout").with_room(config)
+  local is_hidden = not BESIDE[layout] or vim.bo.filetype == "codecompanion"
+  local win, mode = api.nvim_get_current_win(), api.nvim_get_mode().mode
+  M.show_chat(edit, { hidden = is_hidden })
+  api.nvim_set_current_win(win)
+  if not is_hidden and mode:sub(1, 1) ~= "i" then
+    vim.cmd.stopinsert() -- `start_in_insert_mode` is meant for the window of the chat
+  end
+  return not is_hidden
+end
+
+---Show a reply that is not an edit.
+---@param edit CodeCompanion.StandingEdit
+---@param event table edit_ended event
+local function show_answer(edit, event)
+  standing.finish(edit)
+  local is_shown = open_beside(edit)
+  local place = is_shown and "It is in the chat" or ":CodeCompanionChat Toggle shows it"
+  say.line({
+    ("%s %s; the buffer was not changed. :CodeCompanion asks again."):format(event.note, place),
+    ("%s %s; :CodeCompanion asks again."):format(event.note, place),
+    is_shown and "No edit: see the chat. :CodeCompanion asks again." or ("No edit. %s."):format(place),
+    is_shown and "No edit: see the chat" or "No edit: see the last chat",
+  })
 end
 
 ---@param edit CodeCompanion.StandingEdit
@@ -79,9 +115,7 @@ local function ended(edit, event)
   if event.outcome == "failed" then
     fail(edit, event.error)
   elseif event.outcome == "answer" then
-    standing.finish(edit)
-    M.show_chat(edit)
-    say.line({ event.note .. " The buffer was not changed.", event.note })
+    show_answer(edit, event)
   elseif event.placement == "new" then
     show_new_buffer(edit, event)
   else

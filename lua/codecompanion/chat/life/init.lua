@@ -283,12 +283,15 @@ function M.show(chat, layout)
   window.open(chat, layout)
 end
 
----Show a stored chat, which may already be open.
+---Open a stored chat, which may already be open, and show it unless it is to be hidden.
 ---@param id string
----@param opts? { layout?: string }
+---@param opts? { layout?: string, hidden?: boolean }
 function M.open_stored(id, opts)
-  local present = registry.by_id(id)
-  if present then
+  local present, is_hidden = registry.by_id(id), opts and opts.hidden
+  if present and is_hidden then
+    registry.last = present
+    return
+  elseif present then
     return M.show(present, opts and opts.layout)
   end
   local is_asked = host.status() == "ready"
@@ -299,7 +302,9 @@ function M.open_stored(id, opts)
     end
   end)
   registry.last = chat
-  window.open(chat, opts and opts.layout)
+  if not is_hidden then
+    window.open(chat, opts and opts.layout)
+  end
   if not is_asked then
     vim.schedule(function()
       attach(chat)

@@ -13,7 +13,8 @@ local ID_DIGITS = 2 * require("codecompanion.chat.state.chat_record").ID_BYTES
 
 ---Resume a stored chat; without an id the user chooses one.
 ---@param id? string Id or title of a stored chat, or "last"
----@param opts? { layout?: string, check?: boolean } `check`: ask the host first whether the chat exists
+---@param opts? { layout?: string, check?: boolean, hidden?: boolean } `check`: ask the host first whether the chat
+---exists; `hidden`: show no window
 ---@param refuse? fun(reason: string) Called if there is no such chat; by default the command line shows it
 function M.resume(id, opts, refuse)
   if not id or id == "" or id == "last" then
