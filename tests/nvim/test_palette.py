@@ -20,6 +20,7 @@ return vim.tbl_map(function(action)
   return { action.group, action.name, action.from }
 end, require('codecompanion.commands.palette_entries').list(context, true))
 """
+WITHOUT_MODEL = LIST.replace("(context, true)", "(context, false)")
 SLASH = "return vim.tbl_map(function(c) return c.name end, require('codecompanion.chat.slash').%s())"
 
 
@@ -40,6 +41,13 @@ def test_the_palette_has_every_command_and_key_once(nvim_factory: Callable[..., 
     for name in chat.nvim.lua("return vim.tbl_keys(require('codecompanion.commands.subcommands'))"):
         known = {f":CodeCompanion {name}", f"/{name}", f":CodeCompanion{name.capitalize()}"}
         assert name in covered or ways & known, name
+    for former in ("New chat", "Resume a chat", "Change the adapter", "Choose a model"):
+        assert former not in [name for group, name, _ in entries if group != "open"], former
+    rows = {name: ways for _, name, ways in entries}
+    assert rows["Change the model"] == "ga  /model  :CodeCompanion adapter"
+    assert rows["Resume a stored chat"] == "/resume  :CodeCompanionChat Resume"
+    without = chat.nvim.lua(WITHOUT_MODEL)
+    assert [name for _, name, _ in without if "model" in name.split()] == ["Choose a model"]
     assert {"<CR>", "gd", "gX", "g2", "ga", "gtr", ":CodeCompanionChanges", ":CodeCompanionCmd"} <= ways
 
 
@@ -57,22 +65,22 @@ def test_the_palette_outside_a_chat_offers_its_commands_and_no_keys(nvim_factory
 def test_no_row_is_cut(nvim_factory: Callable[..., Nvim], columns: int) -> None:
     """Each has its name and its key or command; 40 columns have only the names, on more than one row if necessary."""
     chat = make_chat(nvim_factory, size=(columns, 110))
-    entries = [entry for entry in chat.nvim.lua(LIST) if entry[0] == "chat"]
+    entries = [entry for entry in chat.nvim.lua(WITHOUT_MODEL) if entry[0] == "chat"]
     chat.nvim.command("CodeCompanion")
-    chat.nvim.wait_screen("Choose a model")
+    chat.nvim.wait_screen("Show or hide the chat")
     assert chat.nvim.lua("return vim.wo.wrap and vim.wo.linebreak")
     rows = chat.nvim.lines()
     assert len(entries) > 50
     for _, name, ways in entries:
         [row] = [row for row in rows if row.startswith("chat") and name in row]
-        assert row.endswith(name) if columns == 40 else row.endswith(ways), row
+        assert row.endswith(name) if columns == 40 else row.endswith((ways, ways.split("  ")[0])), row
         assert len(row) <= columns - 4 or columns == 40, row
 
 
 def test_an_entry_runs_and_one_with_an_argument_begins_the_command(nvim_factory: Callable[..., Nvim]) -> None:
     chat = wide(nvim_factory)
     chat.nvim.command("CodeCompanion")
-    chat.nvim.wait_screen("Open a new chat in this window +/new")
+    chat.nvim.wait_screen("Open a new chat in this window +/new  :CodeCompanionChat New")
     chat.nvim.feed("/Attach the text of a web page<CR><CR>")
     chat.nvim.wait_for(lambda: chat.nvim.lines()[-1] == "/fetch ", "the beginning of the command")
     assert chat.nvim.lua("return vim.api.nvim_get_mode().mode") == "i"

@@ -17,6 +17,12 @@ local M = {}
 
 ---Keymaps of the chat buffer that do the same as a slash command, by command name.
 local KEY_OF_SLASH = { help = "options", clear = "clear", undo = "undo", redo = "redo", model = "change_adapter" }
+---User commands that do the same as a slash command, by its name; both share one row.
+local COMMAND_OF_SLASH = {
+  new = ":CodeCompanionChat New",
+  resume = ":CodeCompanionChat Resume",
+  model = ":CodeCompanion adapter",
+}
 ---Keys that the palette leaves out, because they are used while writing or a slash command already covers them.
 local NOT_FROM_A_LIST = { completion = true, codeblock = true, undo = true, redo = true }
 ---Verbs on a proposed change, by subcommand.
@@ -162,21 +168,28 @@ local function run_slash(chat, command)
 end
 
 ---@param chat CodeCompanion.Chat
+---@param is_model_listed boolean Another row chooses the model
 ---@return CodeCompanion.Action[] actions
 ---@return table<string, boolean> covered Names of the slash commands
-local function slash_commands(chat)
+local function slash_commands(chat, is_model_listed)
   local keys = require("codecompanion.chat.state.configured_keys")
   local library = require("codecompanion.prompt_library")
   local found, covered = {}, {}
   for _, command in ipairs(require("codecompanion.chat.slash").list()) do
-    if not library.find(command.name) then
+    -- a model belongs to an adapter, so the row of `/model` is also that of `/adapter`
+    local has_row = command.name == "adapter" or (is_model_listed and command.name == "model")
+    if not has_row and not library.find(command.name) then
       local key, ex = KEY_OF_SLASH[command.name], command.is_unlisted and ex_command(command.name) or ""
       covered[command.name] = true
       found[#found + 1] = {
         group = "chat",
         name = command.description,
         description = "",
-        from = joined({ key and keys.keys(key, "n")[1] or "", ex ~= "" and ex or ("/" .. command.name) }),
+        from = joined({
+          key and keys.keys(key, "n")[1] or "",
+          ex ~= "" and ex or ("/" .. command.name),
+          COMMAND_OF_SLASH[command.name] or "",
+        }),
         run = function()
           run_slash(chat, command)
         end,
@@ -253,7 +266,7 @@ function M.list(context, has_model)
   end
   local chat = require("codecompanion.chat").current()
   if chat then
-    local of_chat, names = slash_commands(chat)
+    local of_chat, names = slash_commands(chat, not has_model)
     vim.list_extend(found, of_chat)
     covered = vim.tbl_extend("force", covered, names)
     if require("codecompanion.chat.state.open_chats").by_buffer() then
@@ -264,12 +277,12 @@ function M.list(context, has_model)
       found[#found + 1] = user_command(name, "chat")
     end
   end
-  vim.list_extend(found, {
-    of_command("Open a new chat", "Ask anything", "CodeCompanionChat New"),
-    of_command("Resume a chat", "Open a stored chat", "CodeCompanionChat Resume"),
-    of_command("Show or hide the chat", "", "CodeCompanionChat Toggle"),
-  })
-  found[#found + 1] = has_model and choose_model or nil
+  if not chat then -- otherwise slash commands do the same
+    found[#found + 1] = of_command("New chat", "Ask anything", "CodeCompanionChat New")
+    found[#found + 1] = of_command("Resume a chat", "Open a stored chat", "CodeCompanionChat Resume")
+    found[#found + 1] = has_model and choose_model or nil
+  end
+  found[#found + 1] = of_command("Show or hide the chat", "", "CodeCompanionChat Toggle")
   for _, name in ipairs(USER_COMMANDS) do
     found[#found + 1] = user_command(name, "plugin")
   end
