@@ -254,14 +254,14 @@ async def test_a_wrong_secret_is_refused_and_reported(monkeypatch: pytest.Monkey
     [
         (
             BEDROCK,
-            "cloud: no usable credentials of AWS (Could not resolve AWS credentials from session). Log in with aws",
+            "cloud: no usable AWS credentials (Could not resolve AWS credentials from session). Log in with aws",
         ),
-        (VERTEX, "cloud: no usable credentials of Google Cloud (Your default credentials were not found"),
+        (VERTEX, "cloud: no usable Google Cloud credentials (Your default credentials were not found"),
         (
             {**BEDROCK, "aws_profile": "work"},
             "(The config profile (work) could not be found). Log in with aws sso login",
         ),
-        (AZURE, "cloud: no usable credentials of Entra ID (DefaultAzureCredential failed to retrieve a token"),
+        (AZURE, "cloud: no usable Entra ID credentials (DefaultAzureCredential failed to retrieve a token"),
     ],
     ids=["bedrock", "vertex", "profile", "azure"],
 )

@@ -178,8 +178,8 @@ async def test_a_missing_key_names_its_source_before_anything_is_sent() -> None:
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
-        (changed(embedding=[1.0, 2.0]), "one model returned vectors of 2 and 32 dimensions"),
-        (changed(index=5), "numbered wrongly"),
+        (changed(embedding=[1.0, 2.0]), "the model's vectors have 2 and 32 dimensions"),
+        (changed(index=5), "the index of a vector is invalid or repeated (5 of 2)"),
         (lambda body: {**body, "data": body["data"][1:]}, "1 vectors were returned for 2 texts"),
         (lambda body: {"embeddings": []}, "no list of vectors"),
         (
@@ -203,7 +203,7 @@ async def test_a_later_change_of_dimensions_is_refused() -> None:
     async with EmbeddingServer(script=[json_answer(reply(["one"], 16))]) as server:
         maker = embedder(server)
         assert len((await maker.embed(["one"]))[0]) == 16
-        with pytest.raises(MalformedReply, match="vectors of 16 and 32 dimensions"):
+        with pytest.raises(MalformedReply, match="vectors have 16 and 32 dimensions"):
             await maker.embed(["two"])
         await maker.aclose()
 

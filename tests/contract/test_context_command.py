@@ -351,7 +351,7 @@ def test_a_message_that_cannot_be_sent_is_reported(window, says):
     assert status == 0
     assert bool(told) == says
     if says:
-        sentence = "the request has 3,001 tokens and the window 2,000: it cannot be sent"
+        sentence = "the request has 3,001 tokens, too many for the window of 2,000"
         assert told == [{"type": "request_too_large", "tokens": 3001, "window": 2000, "detail": sentence}]
         assert err == f"codecompanion context: {sentence}\n"
 

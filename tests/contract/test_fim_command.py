@@ -69,7 +69,7 @@ def test_without_jobs_there_is_one_sentence():
     assert run("fim")[0] == 2
     status, out, err = run("fim", "--jobs", stdin="\n")
     assert (status, out) == (2, "")
-    assert "no job in it" in err
+    assert "no jobs in it" in err
 
 
 def test_with_a_root_the_project_joins(tmp_path):

@@ -185,6 +185,6 @@ def test_the_pipeline_is_chosen_by_name_or_by_strict(project, environment):
     assert of_options[0]["text"] == of_options[1]["text"]
     sources = [{piece["source"] for piece in one["gathered"]} for one in of_options[:3]]
     assert ["common" in one for one in sources] == [True, True, False]
-    assert "but pipeline is 'ranked'; expected one of them" in of_options[3]["error"]
+    assert "strict needs the pipeline document, but pipeline is 'ranked'" in of_options[3]["error"]
     assert "selection" in answers[8]
     assert "has no effect under pipeline ranked" in answers[9]["error"]

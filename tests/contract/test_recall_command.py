@@ -89,7 +89,7 @@ def test_a_transcript_is_searched_for_words(tmp_path):
     status, out, err = run("recall", str(file), "zzz")
     assert (status, out, err) == (0, "", "codecompanion: nothing found for 'zzz'\n")
     assert run("recall", str(file), "?!")[0] == 2
-    assert "--jobs takes its questions" in run("recall", "--jobs", str(file), "pot")[2]
+    assert "with --jobs, the questions come from the jobs" in run("recall", "--jobs", str(file), "pot")[2]
 
 
 def test_store_and_transcript_yield_the_same_order(tmp_path):

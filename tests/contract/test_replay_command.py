@@ -46,7 +46,7 @@ def test_replay_json_has_the_same_figures_per_file_and_in_total() -> None:
         (("replay", "/nowhere/x.jsonl"), "/nowhere/x.jsonl: No such file"),
         (("summarize", "/nowhere/x.jsonl"), "/nowhere/x.jsonl: No such file"),
         (("summarize", "--max-tokens", "0", SESSION), "--max-tokens 0"),
-        (("replay", "/dev/null"), "/dev/null: no messages in it; expected at least one"),
+        (("replay", "/dev/null"), "/dev/null: no messages in it; expected one message object per line"),
         (("replay", "--window", "12x", SESSION), "found '12x'; `codecompanion replay"),
         (("import", SESSION), "--from"),
         (("nonsense",), "invalid choice: 'nonsense'"),

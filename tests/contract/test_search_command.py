@@ -147,7 +147,7 @@ def test_the_pipeline_of_the_document_has_its_tiers_and_their_weights(tmp_path, 
         (("--strict", "--hybrid", '{"top": 1}'), "unknown field `top`"),
         (("--strict", "--hybrid", "{"), "hybrid"),
         (("--pipeline", "ranked", "--tier", "fts"), "the pipeline ranked has no tiers"),
-        (("--pipeline", "ranked", "--strict"), "but pipeline is 'ranked'; expected one of them"),
+        (("--pipeline", "ranked", "--strict"), "strict needs the pipeline document, but pipeline is 'ranked'"),
     ):
         status, answers, err = search(tmp_path, *at, *arguments, "user")
         assert (status, answers) == (2, [])

@@ -108,7 +108,7 @@ def test_search_as_json_keeps_to_the_chat_and_the_limit(data_dir):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("search", "?!"), "'?!' has no word to search for"),
+        (("search", "?!"), "'?!' contains no searchable word"),
         (("search", "--chat", "nope", "x"), "no stored chat 'nope'"),
         (("search", "--limit", "0", "x"), "--limit 0"),
         (("show", "nope"), "no stored chat 'nope'"),

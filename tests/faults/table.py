@@ -217,7 +217,7 @@ TOO_MUCH = (
         Row(
             kind="stream", name=f"a bomb of zeros in {coding}", answered=False,
             answers=(Sends(packed, headers={"Content-Encoding": coding}),),
-            says="compressed more than 200 times" if len(packed) > 1_000 else "it is encoded as",
+            says="compressed by a factor of more than 200" if len(packed) > 1_000 else "it is encoded as",
             expect="ended at the limit, told, and not asked for again",
         )
         for coding, packed in PACKED.items()
@@ -498,16 +498,17 @@ DISK = (
         expect="shown and told; stored with the next message",
     ),
     Row(
-        kind="disk", name="the file is deleted", disk="deleted", says="Chat history deleted while open; written again",
+        kind="disk", name="the file is deleted", disk="deleted",
+        says="Chat history deleted while open; restored, nothing was lost",
         expect="noticed before the next write, said, and written again with everything",
     ),
     Row(
         kind="disk", name="the file is deleted while the reply arrives", disk="deleted in the reply",
-        says="Chat history deleted while open; written again", expect="written again with everything",
+        says="Chat history deleted while open; restored, nothing was lost", expect="written again with everything",
     ),
     Row(
         kind="disk", name="the whole folder is deleted", disk="folder deleted",
-        says="Chat history deleted while open; written again", expect="as when the file is",
+        says="Chat history deleted while open; restored, nothing was lost", expect="as when the file is",
     ),
     Row(
         kind="disk", name="it turns read-only while calls arrive", disk="read-only in the reply", answered=False,

@@ -63,7 +63,7 @@ FAULTS = (
     Fault(row("its body has no end", CANNOT, "larger than 10 MB"), "/endless"),
     Fault(row("it is a bomb of zeros", CANNOT, "larger than 10 MB"), "/bomb"),
     Fault(row("it drips for ever", CANNOT, "took longer than"), "/slow", limit_s=0.4),
-    Fault(row("the server dies in the middle of it", CANNOT, "the server ended the connection"), "/dies"),
+    Fault(row("the server dies in the middle of it", CANNOT, "the server closed the connection"), "/dies"),
     Fault(row("its compression is broken", CANNOT, "is not valid gzip"), "/broken_pack"),
     Fault(row("it is redirected in a circle", CANNOT, "redirected more than 5 times"), "/loop"),
     Fault(row("it is no text", CANNOT, "it is application/octet-stream"), "/binary"),

@@ -198,19 +198,22 @@ async def test_the_redirect_address_may_be_pasted(make: Maker) -> None:
 
     assert (await log_in(adapter, browser=browser)).user == "ada@example.com"
     *strange, other, taken = told
-    assert all("This is not the final address of ChatGPT's page. It begins with http://127" in one for one in strange)
+    assert all(
+        "This is not the final address of ChatGPT's page. The correct address begins with http://127" in one
+        for one in strange
+    )
     assert "This address belongs to another login." in other
     assert taken == ""
-    with pytest.raises(InputError, match="No login is waiting for an address"):
+    with pytest.raises(InputError, match="No login is in progress"):
         adapter.login().take("http://127.0.0.1:1/auth/callback?state=1")
 
 
 CALLBACKS: dict[str, tuple[dict[str, str], str]] = {
-    "no id": ({"client_id": ""}, "returned no registration"),
-    "the id of nobody": ({"client_id": "dynamic_agent_client"}, "returned no registration"),
-    "no id of theirs": ({"client_id": "a b"}, "returned no registration"),
-    "no code": ({"code": ""}, "returned no registration"),
-    "another issuer": ({"iss": "https://evil.example"}, "is from another issuer"),
+    "no id": ({"client_id": ""}, "returned no code or client ID"),
+    "the id of nobody": ({"client_id": "dynamic_agent_client"}, "returned no code or client ID"),
+    "no id of theirs": ({"client_id": "a b"}, "returned no code or client ID"),
+    "no code": ({"code": ""}, "returned no code or client ID"),
+    "another issuer": ({"iss": "https://evil.example"}, "the redirect came from another issuer"),
     "trouble of theirs": ({"error": "server_error"}, r"OpenAI refused the login \(server_error\)"),
     "words of somebody": ({"error": "<b>call 555-1234</b>"}, "OpenAI refused the login. Nothing"),
 }
@@ -230,7 +233,7 @@ async def test_an_account_is_not_swapped(make: Maker, openai: ChatGPTServer) -> 
     """A different registration or user than requested is rejected; another account is only used when asked for."""
     adapter = await make.logged_in()
     openai.sign_in.callback = {"client_id": "oaiapp_00000009"}
-    with pytest.raises(AuthenticationFailed, match="returned a different registration"):
+    with pytest.raises(AuthenticationFailed, match="returned a different client ID"):
         await log_in(adapter)
     openai.sign_in.callback = {}
     openai.sign_in.claims["sub"] = "somebody else"
@@ -247,9 +250,7 @@ async def test_an_account_is_not_swapped(make: Maker, openai: ChatGPTServer) -> 
     assert (await log_in(adapter, "ada@example.com")).user == "ada@example.com"
     assert asked(openai)[-1]["client_id"] == "oaiapp_00000001"
     assert list(make.stored.accounts().names()) == ["ada@example.com", "grace@example.com"]
-    with pytest.raises(
-        InputError, match=r"No account 'nobody' was logged in here; the accounts are ada@example.com, grace"
-    ):
+    with pytest.raises(InputError, match=r"There is no account 'nobody' here; the accounts are ada@example.com, grace"):
         await log_in(adapter, "nobody")
 
 
@@ -284,7 +285,7 @@ CLAIMS: dict[str, tuple[dict[str, Any], str]] = {
     "endless": ({"exp": None}, "it has expired"),
     "of another login": ({"nonce": "x"}, "it belongs to another login"),
     "without a nonce": ({"nonce": None}, "it belongs to another login"),
-    "of nobody": ({"sub": ""}, "it names no account"),
+    "of nobody": ({"sub": ""}, "it does not name an account"),
 }
 
 
@@ -375,7 +376,9 @@ def test_lookalike_addresses_are_not_the_issuers() -> None:
 
 async def test_tokens_are_sent_only_to_openai(make: Maker, openai: ChatGPTServer) -> None:
     """A configuration entry that would send them elsewhere, or unencrypted, is rejected."""
-    with pytest.raises(ConfigError, match=r"are for https://api.openai.com/v1 only, not for https://proxy.example/v1"):
+    with pytest.raises(
+        ConfigError, match=r"may be sent only to https://api.openai.com/v1, not to https://proxy.example/v1"
+    ):
         make(base_url="https://proxy.example/v1", options={"issuer": ""})
     with pytest.raises(ConfigError, match="expected https://"):
         make(options={"issuer": "http://login.example"})

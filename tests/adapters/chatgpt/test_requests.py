@@ -185,10 +185,10 @@ async def test_other_parameters_are_sent(make: Maker, openai: ChatGPTServer) -> 
 
 LIMIT = "subscription_sharing_usage_limit_exceeded"
 CODES: dict[str, tuple[type[errors.AdapterError], str]] = {
-    LIMIT: (RateLimited, f"is reached. See {USAGE_PAGE}, or choose another adapter with ga."),
+    LIMIT: (RateLimited, f"has been reached. See {USAGE_PAGE}, or choose another adapter with ga."),
     "subscription_sharing_user_not_eligible": (errors.AuthenticationFailed, f"See {USAGE_PAGE}, or choose another"),
-    "subscription_sharing_route_not_supported": (RequestRejected, "OpenAI does not accept this for a ChatGPT plan"),
-    "subscription_sharing_unsupported_capability": (RequestRejected, "OpenAI does not accept this for a ChatGPT plan"),
+    "subscription_sharing_route_not_supported": (RequestRejected, "does not accept this request for a ChatGPT plan"),
+    "subscription_sharing_unsupported_capability": (RequestRejected, "does not accept this request for a ChatGPT plan"),
     "subscription_sharing_invalid_user": (errors.AuthenticationFailed, "Log in again with :CodeCompanion login"),
     "chatpass_v2_scope_not_authorized": (errors.AuthenticationFailed, "Log in again with :CodeCompanion login"),
     "chatpass_v2_blocked_region": (errors.AuthenticationFailed, "(chatpass_v2_blocked_region)"),
