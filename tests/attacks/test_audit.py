@@ -116,9 +116,9 @@ def test_a_command_that_ran_again_elsewhere_has_two_records(tmp_path) -> None:
     bench = Bench(tmp_path, ScriptedAdapter("s", []))
     bench.services.audit = AuditLog(tmp_path / "data", str, bench.services.report_failure)
     call = AuditedCall(bench.services, "c", "t", "c1")
-    call.begins(RUN_COMMAND, {"command": "date > ../note.txt"}, grant="asked", sandbox="inside", narrowed="")
-    call.begins_again("exit 2 · 1 line", "outside", "asked")
-    call.ends("ok", "exit 0 · outside · 1 line")
+    call.record_start(RUN_COMMAND, {"command": "date > ../note.txt"}, grant="asked", sandbox="inside", narrowed="")
+    call.record_rerun("exit 2 · 1 line", "outside", "asked")
+    call.record_end("ok", "exit 0 · outside · 1 line")
     bench.services.audit.close()
     records = read_audit(tmp_path / "data").records
     assert len({one["run"] for one in records}) == 2

@@ -129,7 +129,7 @@ async def silent_losses(folder: Path, truth: Texts, exact: list[bool]) -> list[s
             if chat not in listed | named and not said and not missing.text:
                 wrong.append(f"{chat} is neither listed nor named")
         first = {chat: await resumed(bench, chat) for chat in listed & set(truth)}
-        answer = await missing_chats.bring_back()
+        answer = await missing_chats.restore_all()
         for chat, expected in truth.items():
             found, notices = first.get(chat) or ([], [])
             if found != expected and chat in named:

@@ -44,8 +44,8 @@ async def test_two_neovims_bring_back_an_emptied_history_once(tmp_path: Path, ta
         (tmp_path / "data" / "sessions.db").write_bytes(b"")
         stores = [open_store(tmp_path / "data") for _ in range(2)]
         hosts = [bench_of(tmp_path, one) for one in stores]
-        await asyncio.gather(*(MissingChats(host.services).bring_back() for host in hosts))
-        await MissingChats(hosts[0].services).bring_back()
+        await asyncio.gather(*(MissingChats(host.services).restore_all() for host in hosts))
+        await MissingChats(hosts[0].services).restore_all()
         listed = sorted(info.id for info in stores[0].list_sessions())
         mine = await hosts[0].resume("aaa")
         theirs = await hosts[1].resume("aaa")
@@ -93,7 +93,7 @@ async def test_a_clock_that_jumps_causes_no_loss_and_no_false_alarm(tmp_path: Pa
         again = open_store(folder / "data", clock)
         bench = bench_of(folder, again)
         bench.services.clock = clock
-        await MissingChats(bench.services).bring_back()
+        await MissingChats(bench.services).restore_all()
         back = await bench.resume("aaa")
         tried += 1
         held += not false_alarm and back is not None and texts_of(back) == truth

@@ -701,7 +701,7 @@ async def test_files_written_by_a_command_wait_wherever_they_are_read(
         async def killed(*_: object) -> None:
             """Do nothing when closed: the host was killed."""
 
-        monkeypatch.setattr(Trust, "command_ended", killed)
+        monkeypatch.setattr(Trust, "note_command_end", killed)
         monkeypatch.setattr(Trust, "note_commands", killed)
     session = await bench.open()
     session.submit(submit("go"))
@@ -727,9 +727,9 @@ async def test_a_folder_is_trusted_as_the_page_showed_it(tmp_path: Path, monkeyp
     (repo / "AGENTS.md").write_text("be brief")
     shown = await world.page(repo)
     trust = world.services(repo).services.trust
-    await trust.command_begins(repo, "a", [])
+    await trust.note_command_start(repo, "a", [])
     (repo / "AGENTS.md").write_text(CANARY)
-    await trust.command_ended(repo, "a")
+    await trust.note_command_end(repo, "a")
     for page, believed in ((shown, False), (await world.page(repo), True)):
         files = [{"path": one["path"], "sha256": one["sha256"]} for one in page["files"]]
         given = msgspec.convert(files, tuple[ShownFile, ...])

@@ -82,7 +82,7 @@ class Runtime:
             case requests.ListMissing():
                 return await self._missing_chats().look()
             case requests.BringBack():
-                return await self._missing_chats().bring_back()
+                return await self._missing_chats().restore_all()
             case requests.RenameSession(chat=chat_id, title=title):
                 from codecompanion.session.storage import stored_chats
 

@@ -173,7 +173,7 @@ class Services(msgspec.Struct):
         if sentence not in self.mistakes:
             self.mistakes.append(sentence)
             self.emit(Notice(level=Severity.WARN, text=sentence))
-            self._list_what_is_wrong()
+            self._emit_mistakes()
 
     def report_failure(self, sentence: str, before: str = "") -> None:
         """List a failure of the user's own code in place of the earlier failure `before`; the caller reports it.
@@ -184,9 +184,9 @@ class Services(msgspec.Struct):
         failures += [sentence] if sentence and sentence not in failures else []
         if failures != self.failures:
             self.failures = failures[-MAX_FAILURES:]
-            self._list_what_is_wrong()
+            self._emit_mistakes()
 
-    def _list_what_is_wrong(self) -> None:
+    def _emit_mistakes(self) -> None:
         self.emit(Mistakes(mistakes=tuple(self.mistakes), failures=tuple(self.failures)))
 
     def policy(self, overrides: Mapping[str, Any], name: str = "", adapter_name: str = "") -> Policy:
@@ -234,7 +234,7 @@ class Services(msgspec.Struct):
             chosen_window=self.settings.chat.context_window,
             user_table=self.settings.models,
             adapter_limits=ModelLimits(entry.context_window, entry.max_output_tokens),
-            endpoint_limits=self._told_by_endpoint(adapter_name, model),
+            endpoint_limits=self._endpoint_limits(adapter_name, model),
             lookup=lambda name: self.lookup(adapter_name, name),
             default_window=default_window,
         )
@@ -287,7 +287,7 @@ class Services(msgspec.Struct):
         """Return whether a subscription covers the requests of an adapter."""
         return adapter in self.adapters.names() and self.adapters.settings(adapter).included
 
-    def _told_by_endpoint(self, adapter_name: str, model: str) -> ModelLimits:
+    def _endpoint_limits(self, adapter_name: str, model: str) -> ModelLimits:
         try:
             return self.adapters.get(adapter_name).limits(model) or ModelLimits()
         except ConfigError:  # reported where the adapter is used

@@ -26,7 +26,7 @@ from codecompanion.retrieval.rendering import render_selection
 from codecompanion.retrieval.search_terms import simple_terms
 from codecompanion.retrieval.smart_snippets import find_elements, split_lines, whole_file
 from codecompanion.session.gather.ask import Ask
-from codecompanion.session.gather.choose_code import ToChoose, choose
+from codecompanion.session.gather.choose_code import GatheredParts, choose
 from codecompanion.session.gather.gatherers import search_definitions
 from codecompanion.session.gather.project_code import parse_text
 
@@ -72,7 +72,7 @@ def _answer(job: Job, given: argparse.Namespace) -> dict[str, Any]:
     pipeline = load_pipeline(pipeline_of(given, job, default=DOCUMENT))
     ask = Ask(question=job.question, root=Path(), model=job.model or "", budget=budget_of(job.budget))
     found, code = _found(job.files, simple_terms(job.question), pipeline), _Code(job.files)
-    selection = choose(ask, pipeline, settings.load({}).context, code, ToChoose(snippets=found)).selection
+    selection = choose(ask, pipeline, settings.load({}).context, code, GatheredParts(snippets=found)).selection
     fields = selection_as_json(selection)
     return {"selection": fields, **fields, "text": render_selection(selection)}
 

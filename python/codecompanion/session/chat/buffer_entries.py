@@ -33,7 +33,7 @@ from codecompanion.session.history.messages_out_of_view import pages, removed_ki
 from codecompanion.session.history.recorded_title import recorded_title
 from codecompanion.session.history.undo import undone_ids
 from codecompanion.session.message_context.resolve_mentions import body_of_mentioned
-from codecompanion.session.tool_calls.tool_round import UNANSWERED, told_change
+from codecompanion.session.tool_calls.tool_round import UNANSWERED, change_event
 from codecompanion.session.window.too_large import NOT_SENT
 from codecompanion.summary_frame import bare_summary
 from codecompanion.wire.events import Entry, FileChange, Severity
@@ -259,7 +259,7 @@ class _Drawing:
         call_id = message.tool_call_id or ""
         record = self._ran.get(message.id)
         name, title, reply_id = self._calls.get(call_id, ("tool", "tool", ""))
-        change = told_change(record.change) if record else None
+        change = change_event(record.change) if record else None
         if change is not None:
             self._changes.append(change)
         return Entry(

@@ -104,7 +104,7 @@ def _dropped(one: Dropped) -> dict[str, Any]:
     return {**msgspec.to_builtins(_piece(one.snippet)), "why": one.why}
 
 
-def told(chat_id: str, message: Message, tokens: int, duration_ms: int) -> CodeGathered:
+def gathered_event(chat_id: str, message: Message, tokens: int, duration_ms: int) -> CodeGathered:
     """Return the event that tells the editor about a gathered message; `tokens` is the meter's count."""
     return CodeGathered(
         chat=chat_id,

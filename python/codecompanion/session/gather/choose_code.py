@@ -40,7 +40,7 @@ _MAX_PLACES = 4
 """Maximum number of line ranges per file that a sentence lists."""
 
 
-class ToChoose(msgspec.Struct, frozen=True, kw_only=True):
+class GatheredParts(msgspec.Struct, frozen=True, kw_only=True):
     """The results of the gatherers: snippets of code, other text, the search terms, the question's types."""
 
     snippets: Sequence[Snippet]
@@ -50,7 +50,7 @@ class ToChoose(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose(
-    ask: Ask, pipeline: GatherPipeline, settings: GatheringSettings, code: CodeTexts, given: ToChoose
+    ask: Ask, pipeline: GatherPipeline, settings: GatheringSettings, code: CodeTexts, given: GatheredParts
 ) -> Composed:
     """Return the selection for the model. Blocks."""
     budget, parts, left_out = budget_of(ask, settings), pipeline.stage(Assemble).parts, places_of(code, ask.left_out)

@@ -35,7 +35,7 @@ from codecompanion.retrieval.search_terms import says_something, simple_terms
 from codecompanion.retrieval.team import is_about_team, render_team
 from codecompanion.session.code.search_options import SearchOptions, search_options
 from codecompanion.session.gather.ask import Ask
-from codecompanion.session.gather.choose_code import ToChoose, budget_of, choose, max_file_bytes, not_sent
+from codecompanion.session.gather.choose_code import GatheredParts, budget_of, choose, max_file_bytes, not_sent
 from codecompanion.session.gather.classify_question import EvidenceOf, asks_index, classify_question
 from codecompanion.session.gather.deadline_work import in_thread
 from codecompanion.session.gather.gatherers import (
@@ -146,7 +146,7 @@ async def gather(ask: Ask, resources: GatherResources) -> Gathered:
         )
     everything = (*files.snippets, *code_found.snippets)
     runs.deadline = begun + resources.settings.timeout_s
-    given = ToChoose(snippets=everything, texts=texts, terms=code_found.terms, types=types)
+    given = GatheredParts(snippets=everything, texts=texts, terms=code_found.terms, types=types)
     choosing = in_thread(lambda check: choose(ask, pipeline, resources.settings, Stoppable(code, check), given))
     composed = await runs.run("selection", choosing, resources.settings.timeout_s, None)
     return result(

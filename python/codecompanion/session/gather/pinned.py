@@ -35,9 +35,9 @@ def read_pinned(code: ProjectCode, pieces: Sequence[ChosenPiece], check: Callabl
         check()
         text = code.read(piece.path) if piece.path in code.listed(check) or piece.path in code.unsaved else None
         lines = split_lines(text) if text is not None else []
-        here = where_now(code, piece, lines, taken) if lines else None
+        here = current_pin(code, piece, lines, taken) if lines else None
         if here is None:
-            notes.append(f"{PIN_IS_GONE} {piece.place}, {_why_gone(code, piece, bool(lines))}{UNPIN}")
+            notes.append(f"{PIN_IS_GONE} {piece.place}, {_missing_reason(code, piece, bool(lines))}{UNPIN}")
             continue
         taken.add((piece.path, here.start))
         found.append(
@@ -57,14 +57,14 @@ def read_pinned(code: ProjectCode, pieces: Sequence[ChosenPiece], check: Callabl
     return ReadPins(tuple(found), tuple(notes))
 
 
-def _why_gone(code: ProjectCode, piece: ChosenPiece, is_read: bool) -> str:
+def _missing_reason(code: ProjectCode, piece: ChosenPiece, is_read: bool) -> str:
     if is_read:
         return "it is no longer in that file"
     is_there = (code.root / piece.path).is_file()
     return "hidden, ignored and secret files are read only when named with @" if is_there else "there is no such file"
 
 
-def where_now(
+def current_pin(
     code: ProjectCode, piece: ChosenPiece, lines: Sequence[str], taken: set[tuple[str, int]]
 ) -> ChosenPiece | None:
     """Return a pin with its current lines, or None if its code is gone. `taken`: the first lines of other pins."""

@@ -44,7 +44,7 @@ def recall_key(seq: int) -> str:
     return f"r{seq}"
 
 
-def _is_told(change: ViewChanged) -> bool:
+def _is_complete_event(change: ViewChanged) -> bool:
     """Return whether the change's own event describes it completely.
 
     A compaction card names only the removed messages.
@@ -190,7 +190,7 @@ class ChatLog:
                     self.changes += 1
                     self.tools = self.tools if event.payload.tools is None else event.payload.tools
                     take_out(self.gone, event.payload)
-                    self.untold = self.untold or not _is_told(event.payload)
+                    self.untold = self.untold or not _is_complete_event(event.payload)
                     self.compactions += event.payload.kind == "compacted"
                     self.has_removed = self.has_removed or removes_messages(event.payload)
             return events[len(late) :]

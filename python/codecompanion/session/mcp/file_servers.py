@@ -52,7 +52,7 @@ class FileServers:
             if is_trusted:
                 for entry in file.entries:
                     used.setdefault(entry.name, entry)
-        self._say_what_ended(root, self._servers.use_of_files(root, used.values()), before, found)
+        self._report_ended(root, self._servers.use_of_files(root, used.values()), before, found)
         return before != found
 
     async def _read(self, root: Path) -> list[tuple[ServerFile, bool]]:
@@ -64,7 +64,7 @@ class FileServers:
             for file in files
         ]
 
-    def _say_what_ended(
+    def _report_ended(
         self,
         root: Path,
         ended: list[Entry],

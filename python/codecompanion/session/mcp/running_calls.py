@@ -63,7 +63,7 @@ class RunningCalls:
         return task.result()
 
     @contextlib.contextmanager
-    def while_the_user_is_asked(self) -> Iterator[tuple[str, ...]]:
+    def pause_time_limits(self) -> Iterator[tuple[str, ...]]:
         """Pause the time limits; yield the ids of the chats that have running calls, newest last.
 
         Raises:

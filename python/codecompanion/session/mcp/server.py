@@ -145,7 +145,7 @@ class Server:
             await connection.open()
         except McpError as error:
             self.lacks_packages = isinstance(error, McpMissing)
-            self._enter(ServerState.FAILED, self._with_last_words(str(error)))
+            self._enter(ServerState.FAILED, self._with_last_output(str(error)))
             return
         except asyncio.CancelledError:
             raise
@@ -172,7 +172,7 @@ class Server:
             return
         self.connection = None
         self.take_offer()
-        self._enter(ServerState.FAILED, self._with_last_words(problem))
+        self._enter(ServerState.FAILED, self._with_last_output(problem))
         if self._restarts >= MAX_RESTARTS or not self.is_on:
             return
         pause_s = min(MAX_PAUSE_S, MIN_PAUSE_S * 2**self._restarts)
@@ -186,7 +186,7 @@ class Server:
             _log.warning("mcp %s: %s", self.name, self.problem)
         self._host.on_changed(self)
 
-    def _with_last_words(self, problem: str) -> str:
+    def _with_last_output(self, problem: str) -> str:
         """Append the server's last output to the problem; it often shows the cause."""
         last = next((line.partition(": ")[2] for line in reversed(self.log) if line.startswith("stderr: ")), "")
         return f"{problem}; it printed: {cut(last, 160)}" if last.strip() and "ended" in problem else problem
@@ -289,10 +289,10 @@ class _Listener:
 
     async def sample(self, request: SamplingRequest) -> SamplingReply:
         calls = self._server.calls
-        with calls.while_the_user_is_asked() as chats:
-            return await calls.answer_to(self._host.sample(self._server, chats, request))
+        with calls.pause_time_limits() as chats:
+            return await calls.answer_to(self._hands.sample(self._server, chats, request))
 
     async def elicit(self, request: ElicitationRequest) -> dict[str, Any] | None:
         calls = self._server.calls
-        with calls.while_the_user_is_asked() as chats:
-            return await calls.answer_to(self._host.elicit(self._server, chats, request))
+        with calls.pause_time_limits() as chats:
+            return await calls.answer_to(self._hands.elicit(self._server, chats, request))

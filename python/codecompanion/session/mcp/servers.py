@@ -175,14 +175,14 @@ class McpServers:
             chat.enter(State.PREPARING, f"starting MCP servers: {names}" if "," in names else f"starting {names} (MCP)")
             await asyncio.wait(tasks, timeout=self._services.settings.mcp.wait_s)
             chat.enter(State.PREPARING)
-        self._tell_what_lacks_packages(chat, [one.name for one in servers if one.lacks_packages])
+        self._report_missing_packages(chat, [one.name for one in servers if one.lacks_packages])
         for server in servers:
             if tasks and server.state is ServerState.STARTING:
                 self._tell(chat, server, "is still starting; its tools will be in a later request.", chat.chat_id)
             elif server.state is ServerState.FAILED and not server.lacks_packages:
                 self._tell(chat, server, f"is not running: {server.problem}. {SEE}")
 
-    def _tell_what_lacks_packages(self, chat: Chat, names: list[str]) -> None:
+    def _report_missing_packages(self, chat: Chat, names: list[str]) -> None:
         """Report once per chat that a message is sent without servers; the editor offers to install the packages."""
         key = (chat.chat_id, "", "packages")
         if names and key not in self._told:

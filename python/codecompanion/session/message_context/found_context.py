@@ -18,7 +18,7 @@ class Found(msgspec.Struct, frozen=True):
     payloads: tuple[EventPayload, ...] = ()
     told: tuple[FileUpdated | EditorContextSent | CodeGathered | Notice, ...] = ()
 
-    def saying(self, chat_id: str, sentences: Sequence[str]) -> Found:
+    def with_notices(self, chat_id: str, sentences: Sequence[str]) -> Found:
         """Return a copy with added sentences, shown below the message now and whenever the chat is reopened."""
         if not sentences:
             return self

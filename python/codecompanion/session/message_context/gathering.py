@@ -84,17 +84,17 @@ class CodeGathering:
             asyncio.CancelledError: stopped; nothing was logged.
         """
         if not snapshot.send_code and not self._control.purpose:
-            return NOTHING.saying(self._control.chat_id, self._once(NO_CODE))
+            return NOTHING.with_notices(self._control.chat_id, self._once(NO_CODE))
         try:
             request = await self.code_request(text, snapshot, preceding.written)
         except Exception as error:
             why = self._services.report_bug(error)
-            return NOTHING.saying(self._control.chat_id, self._once(f"No code was gathered: {why}{ALONE}"))
+            return NOTHING.with_notices(self._control.chat_id, self._once(f"No code was gathered: {why}{ALONE}"))
         if request is None:
             return NOTHING
         if not request.is_wanted:
             told = tuple(one for one in request.told if one != GATHERING_OFF)
-            return NOTHING.saying(
+            return NOTHING.with_notices(
                 self._control.chat_id, told if told == request.told else (*told, *self._once(GATHERING_OFF))
             )
         begin()
@@ -108,10 +108,10 @@ class CodeGathering:
             why = self._services.report_bug(error)
             gathered, told = None, self._once(f"No code was gathered: {why}{ALONE}")
         if gathered is None:
-            return NOTHING.saying(self._control.chat_id, (*request.told, *told))
+            return NOTHING.with_notices(self._control.chat_id, (*request.told, *told))
         asked_in = self._services.root(snapshot) if request.mentions and not told else None
         found, missing = self._found(text, gathered, turn_id, cycle, asked_in)
-        return found.saying(self._control.chat_id, (*request.told, *told, *missing))
+        return found.with_notices(self._control.chat_id, (*request.told, *told, *missing))
 
     async def gather(
         self, text: str, snapshot: Snapshot, mentions: Mentions, preceding: Preceding = NOTHING_PRECEDING
@@ -234,7 +234,7 @@ class CodeGathering:
         `asked_in`: the folder in which the user explicitly requested code, so that a lack of results is explained.
         """
         from codecompanion.session.codebase.code_notes import why_no_code, with_secrets
-        from codecompanion.session.codebase.gathered_message import gathered_message, gathered_record, told
+        from codecompanion.session.codebase.gathered_message import gathered_event, gathered_message, gathered_record
 
         why = gathered.notes[:_MAX_NOTES]
         message = gathered_message(gathered, self._services.new_token())
@@ -253,7 +253,7 @@ class CodeGathering:
         if message is None:
             return Found((record,)), why
         tokens = self._control.meter.scaled(message.tokens)
-        shown = told(self._control.chat_id, message, tokens, gathered.ms)
+        shown = gathered_event(self._control.chat_id, message, tokens, gathered.ms)
         return Found((MessageAdded(message=message), record), (shown,)), why
 
     def _once(self, text: str) -> tuple[str, ...]:

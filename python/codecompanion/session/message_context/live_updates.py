@@ -71,10 +71,10 @@ class LiveUpdates:
             async with asyncio.timeout(TIME_LIMIT_S):
                 return await self._changes(live, text, snapshot, turn_id, cycle)
         except TimeoutError:
-            return self._saying("The attached files could not be checked in time; the model may have old text.")
+            return self._with_warning("The attached files could not be checked in time; the model may have old text.")
         except Exception as error:
             why = self._services.report_bug(error)
-            return self._saying(f"The attached files could not be checked: {why}")
+            return self._with_warning(f"The attached files could not be checked: {why}")
 
     async def _changes(
         self, live: Sequence[LiveFile], text: str, snapshot: Snapshot, turn_id: str, cycle: int
@@ -101,10 +101,10 @@ class LiveUpdates:
             fresh = with_changes(message, cycle=cycle, turn_id=turn_id, ts=self._services.clock())
             messages.append(self._control.meter.counted(fresh))
             room -= messages[-1].tokens
-        told = tuple(map(self._told, messages))
+        told = tuple(map(self._sent_event, messages))
         return Found(tuple(MessageAdded(message=message) for message in messages), (*told, *notices))
 
-    def _told(self, message: Message) -> FileUpdated:
+    def _sent_event(self, message: Message) -> FileUpdated:
         return FileUpdated(
             chat=self._control.chat_id,
             message_id=message.id,
@@ -200,7 +200,7 @@ class LiveUpdates:
         name = await asyncio.to_thread(_same_text_beside, root / one.path, base)
         return msgspec.structs.replace(now, renamed=(Path(one.path).parent / name).as_posix()) if name else now
 
-    def _saying(self, text: str) -> Found:
+    def _with_warning(self, text: str) -> Found:
         return Found(told=(Notice(chat=self._control.chat_id, level=Severity.WARN, text=text),))
 
 

@@ -18,7 +18,7 @@ from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message, with_changes
 from codecompanion.session.message_context.composing import Composing
 from codecompanion.session.message_context.found_context import NOTHING, Found
-from codecompanion.session.message_context.visible_file import first_line, looking_at, looking_message, told_last
+from codecompanion.session.message_context.visible_file import first_line, last_reported, looking_at, looking_message
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.too_large import IS_BACK
@@ -83,19 +83,19 @@ class MentionedContext:
         ]
         found = Found(
             tuple(MessageAdded(message=message) for message in messages),
-            tuple(self._told(message) for message in messages if message.mentioned is not None),
+            tuple(self._sent_event(message) for message in messages if message.mentioned is not None),
         )
         said = list(self._with_secrets(messages))
-        if line and not told_last(self._control):
+        if line and not last_reported(self._control):
             said.append(first_line(submit.snapshot, self._services.root(submit.snapshot)))
-        return found.saying(self._control.chat_id, said)
+        return found.with_notices(self._control.chat_id, said)
 
     def _looking_at(self, submit: Submit) -> str:
         """Return the line about the open file, or "" if disabled, already sent, or the submit is an edit in place."""
         if self._control.purpose or submit.edit is not None or not self._services.settings.chat.tell_open_file:
             return ""
         line = looking_at(submit.snapshot, self._services.root(submit.snapshot))
-        return "" if not line or line == told_last(self._control) else line
+        return "" if not line or line == last_reported(self._control) else line
 
     async def _all_of(self, submit: Submit, begin: Callable[[], None]) -> tuple[EditorItem, ...]:
         """Return the mentioned items of a submit, including those that arrive late or are read by the host."""
@@ -104,7 +104,7 @@ class MentionedContext:
             begin()
             self._show(LABEL)
             try:
-                late = await self._came_later(submit)
+                late = await self._late_items(submit)
                 items = tuple([await self._complete(item, late, submit) for item in items])
             finally:
                 self._show("")
@@ -112,7 +112,7 @@ class MentionedContext:
             items = await asyncio.to_thread(lambda: tuple(map(_without_secrets, items)))
         return items
 
-    async def _came_later(self, submit: Submit) -> Mapping[str, EditorItem]:
+    async def _late_items(self, submit: Submit) -> Mapping[str, EditorItem]:
         waiting = self._late.get(submit.submit_id)
         if waiting is None:
             return {}
@@ -142,7 +142,7 @@ class MentionedContext:
             why = wrong.error.rstrip(".")
             raise InputError(f"Not sent: {wrong.written}: {why}. {IS_BACK}")
 
-    def _told(self, message: Message) -> EditorContextSent:
+    def _sent_event(self, message: Message) -> EditorContextSent:
         return EditorContextSent(
             chat=self._control.chat_id,
             message_id=message.id,

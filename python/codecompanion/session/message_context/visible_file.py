@@ -39,7 +39,7 @@ def _name(snapshot: Snapshot, root: Path) -> str:
     return one_line(path.relative_to(root).as_posix()).replace("`", "'")
 
 
-def told_last(control: ContextControl) -> str:
+def last_reported(control: ContextControl) -> str:
     """Return the newest line about the visible file that is already in the next request, or "" if there is none."""
     messages = control.shaper.current().messages
     return next((message.text for message in reversed(messages) if message.tag == LOOKING_TAG), "")

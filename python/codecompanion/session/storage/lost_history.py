@@ -80,7 +80,7 @@ class LostHistory:
                 await self._refresh(session, rebuilt)
                 text = f"{_HAPPENED[loss.renewed.state]} {_sentence(rebuilt)}"
                 session.notice(Severity.WARN, text)
-        await self._bring_back(loss)
+        await self._restore_missing(loss)
 
     async def _refresh(self, session: Session, rebuilt: Rebuilt) -> None:
         """Tell the chat that its undo history is lost, and which messages can still be recalled."""
@@ -95,7 +95,7 @@ class LostHistory:
                 _log.warning("the keys of chat %s could not be read: %s", session.chat_id, error)
             session.show_meter()
 
-    async def _bring_back(self, loss: Loss) -> None:
+    async def _restore_missing(self, loss: Loss) -> None:
         """Restore chats that have checkpoints but are not in the new file.
 
         Report how many were restored and how many are lost.
@@ -110,7 +110,7 @@ class LostHistory:
             from codecompanion.session.storage.from_checkpoint import restore_chat  # not needed at startup
 
             for chat in dict.fromkeys(entry.chat for entry in stored):
-                if chat in self._chats or await asyncio.to_thread(self._is_cared_for, chat):
+                if chat in self._chats or await asyncio.to_thread(self._is_stored_elsewhere, chat):
                     continue
                 try:
                     await restore_chat(self._services, chat, "")
@@ -146,10 +146,10 @@ class LostHistory:
         totals = loss.remains.totals
         if not totals:
             return None
-        return sum(1 for chat, row in totals.items() if row.messages and not self._is_cared_for(chat))
+        return sum(1 for chat, row in totals.items() if row.messages and not self._is_stored_elsewhere(chat))
 
-    def _is_cared_for(self, chat: str) -> bool:
-        """Return whether the chat is in the new file or open in another host; such a chat is not restored.
+    def _is_stored_elsewhere(self, chat: str) -> bool:
+        """Return whether the chat is in the new file, or open in another host, which will write it.
 
         The other host will write the chat itself; its content is newer than the last checkpoint.
         """

@@ -92,7 +92,7 @@ class MissingChats:
             told = f"{missing.text} ({_names(missing.chats)}). {key}"
             session.emit(Notice(chat=session.chat_id, level=Severity.WARN, text=told, until_restored=True))
 
-    async def bring_back(self) -> str:
+    async def restore_all(self) -> str:
         """Restore every missing chat; return a sentence with the result."""
         async with self._order:
             path = self._services.store.path
@@ -101,7 +101,7 @@ class MissingChats:
             except (sqlite3.Error, OSError):
                 return "Another Neovim is restoring chats; try again in a moment."
             try:
-                back, failed = await self._bring_back((await self.look()).chats)
+                back, failed = await self._restore((await self.look()).chats)
             finally:
                 if turn is not None:
                     turn.release()
@@ -110,7 +110,7 @@ class MissingChats:
         text = f"{counted(back, 'chat')} restored from checkpoints."
         return f"{text} Not restored: {'; '.join(failed[:_NAMED])}" if failed else text
 
-    async def _bring_back(self, chats: Sequence[MissingChat]) -> tuple[int, list[str]]:
+    async def _restore(self, chats: Sequence[MissingChat]) -> tuple[int, list[str]]:
         """Restore the chats; return the number of restored chats and the errors of the others.
 
         The caller holds the lock.

@@ -25,7 +25,9 @@ class AuditedCall:
         """Add a file change that the call made."""
         self._files.append(file_record(began, ended))
 
-    def begins(self, tool: Tool, arguments: Mapping[str, Any], *, grant: str, sandbox: str, narrowed: str) -> None:
+    def record_start(
+        self, tool: Tool, arguments: Mapping[str, Any], *, grant: str, sandbox: str, narrowed: str
+    ) -> None:
         """Record that the call starts."""
         about: dict[str, Any] = {"kind": _kind_of(tool), "tool": tool.spec.name, "arguments": dict(arguments)}
         about |= {"server": tool.server} if tool.server else {}
@@ -34,14 +36,14 @@ class AuditedCall:
         self._is_open, self._about, self._urgent = True, about, tool.effect != "read"
         record(self._services, urgent=self._urgent, event="began", grant=grant, **self._same, **about)
 
-    def begins_again(self, summary: str, where: str, grant: str) -> None:
+    def record_rerun(self, summary: str, where: str, grant: str) -> None:
         """Record, as a separate run, that a failed command runs again in another sandbox or unsandboxed."""
-        self.ends("error", summary)
+        self.record_end("error", summary)
         self._same |= {"run": self._services.new_token()}
         self._files, self._is_open = [], True
         record(self._services, event="began", grant=grant, **self._same, **(self._about | {"sandbox": where}))
 
-    def ends(self, status: str, summary: str = "") -> None:
+    def record_end(self, status: str, summary: str = "") -> None:
         """Record the outcome once; `summary` is stored for commands only."""
         if self._is_open:
             self._is_open = False

@@ -181,7 +181,7 @@ class ToolRound:
                 recorder=recorder,
                 resolve=resolve,
                 narrowed=narrowed,
-                on_second_run=audited.begins_again,
+                on_second_run=audited.record_rerun,
             )
             decision = await decided(tool, arguments, context, parts.desk.approvals)
             question = decision.question
@@ -205,7 +205,7 @@ class ToolRound:
                 return _Ran(call, refused, "rejected", title)
             context = msgspec.structs.replace(context, accepted=verdict.accepted)
             parts.on_running(title)
-        audited.begins(tool, arguments, grant=decision.grant, sandbox=decision.where, narrowed=narrowed.because)
+        audited.record_start(tool, arguments, grant=decision.grant, sandbox=decision.where, narrowed=narrowed.because)
         try:
             if tool.effect == "execute":
                 from codecompanion.session.untrusted.written_by_commands import (
@@ -219,9 +219,9 @@ class ToolRound:
             else:
                 output = await run_call(tool, arguments, context)
         except BaseException:
-            audited.ends("stopped")
+            audited.record_end("stopped")
             raise
-        audited.ends("error" if output.is_error else "ok", output.summary)
+        audited.record_end("error" if output.is_error else "ok", output.summary)
         output = await self._with_sources(tool, arguments, output, context)
         shown = await self._without_keys(output, printed=tool.effect == "execute")
         return _Ran(call, shown, "error" if output.is_error else "ok", title)
@@ -358,7 +358,7 @@ class ToolRound:
             status=ran.status,
             tokens=message.tokens,
             duration_ms=ran.output.duration_ms,
-            change=told_change(shown_change(change)),
+            change=change_event(shown_change(change)),
         )
         return (MessageAdded(message=message), happened), finished
 
@@ -370,7 +370,7 @@ def shown_change(change: FileChange | None) -> ChangeShown | None:
     return ChangeShown(change.change_id, change.path, change.added, change.removed, cut_diff(change.diff))
 
 
-def told_change(change: ChangeShown | None) -> events.FileChange | None:
+def change_event(change: ChangeShown | None) -> events.FileChange | None:
     """Return the change as the editor receives it."""
     if change is None or not change.change_id:
         return None

@@ -90,7 +90,7 @@ class Trust:
         if not self.enabled:
             return True
         folder, real = folder_of(root), Path(os.path.realpath(path))
-        if self._neovim_says(real) == DENIED and covers(folder, real):
+        if self._neovim_trust(real) == DENIED and covers(folder, real):
             return False
         if self._allows_file(folder, real, sha256):
             return True
@@ -115,7 +115,7 @@ class Trust:
     def _allows_file(self, folder: Path, real: Path, sha256: str) -> bool:
         if self.decisions().allows(folder, str(real), sha256):
             return True
-        return covers(folder, real) and self._neovim_says(real) == sha256
+        return covers(folder, real) and self._neovim_trust(real) == sha256
 
     def decisions(self) -> Decisions:
         """Return the current decisions, made in any Neovim."""
@@ -178,11 +178,11 @@ class Trust:
         written = tuple(files)
         await self._change(lambda known: known.with_commands(written))
 
-    async def command_begins(self, folder: Path, token: str, trusted: Iterable[FileHash]) -> None:
+    async def note_command_start(self, folder: Path, token: str, trusted: Iterable[FileHash]) -> None:
         """Record that a command starts in a folder; `trusted`: instruction files trusted before it runs."""
         await self._change_runs(lambda: self._runs.begin(folder, token, trusted))
 
-    async def command_ended(self, folder: Path, token: str) -> None:
+    async def note_command_end(self, folder: Path, token: str) -> None:
         """Record that the command has ended."""
         await self._change_runs(lambda: self._runs.end(folder, token))
 
@@ -253,7 +253,7 @@ class Trust:
             self._report(problem)
             return Decisions(), problem
 
-    def _neovim_says(self, real: Path) -> str:
+    def _neovim_trust(self, real: Path) -> str:
         """Return the hash that `:trust` has stored for a file, `DENIED` if it was denied, or "" if it is unknown."""
         if self._neovim is None:
             return ""

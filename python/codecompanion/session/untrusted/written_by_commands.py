@@ -29,11 +29,11 @@ async def instructions_watched(services: Services, root: Path) -> AsyncIterator[
         return
     is_trusted = await asyncio.to_thread(trust.is_trusted, root)
     before = await asyncio.to_thread(_contents, services, root) if is_trusted else {}
-    await trust.command_begins(root, token, (file for file, trusted in before.items() if trusted))
+    await trust.note_command_start(root, token, (file for file, trusted in before.items() if trusted))
     try:
         yield
     finally:
-        await trust.command_ended(root, token)
+        await trust.note_command_end(root, token)
         after = await asyncio.to_thread(_contents, services, root) if is_trusted else {}
         fresh = [file for file in after if file not in before]
         if fresh:

@@ -137,7 +137,7 @@ class NativeSide:
         """Request the next compaction if the last was on demand: the provider then stops compacting automatically."""
         chat = self._chat
         measured, compact_at = chat.measured(), self.compact_at
-        if not self._stands_on_demanded or not self.compacts_on_demand or measured.tokens < compact_at:
+        if not self._has_demanded_block or not self.compacts_on_demand or measured.tokens < compact_at:
             return
         if (
             not self._watch.compactions.allows(chat.log.view.cycle, measured.tokens)
@@ -152,7 +152,7 @@ class NativeSide:
         self._watch.keep(problem, after, judge, was_told=bool(error))
 
     @property
-    def _stands_on_demanded(self) -> bool:
+    def _has_demanded_block(self) -> bool:
         return any(block.compaction is not None and block.compaction.on_demand for block in self._blocks())
 
     def _blocks(self) -> list[Message]:
@@ -172,7 +172,7 @@ class NativeSide:
     def watch(self, usage: Usage, *, compacted: bool) -> None:
         """Note whether this reply was compacted when it should have been, and whether that helped."""
         chat, at = self._chat, self.compact_at
-        self.expect(missed=not compacted and usage.prompt_tokens > self._asked > 0 and not self._stands_on_demanded)
+        self.expect(missed=not compacted and usage.prompt_tokens > self._asked > 0 and not self._has_demanded_block)
         if compacted:
             after = chat.measured()
             judge = chat.compaction_judge()

@@ -66,7 +66,7 @@ async def test_an_emptied_history_reports_its_chats_once_and_restores_them(tmp_p
     found = await missing.look()
     assert found.text == "1 chat with 4 messages missing from the history"
     assert [(one.chat, one.messages, one.lost) for one in found.chats] == [("chat-1", 4, 4)]
-    assert await missing.bring_back() == "1 chat restored from checkpoints."
+    assert await missing.restore_all() == "1 chat restored from checkpoints."
     assert (await missing.look()).text == ""
     info = bench.store.find_session("chat-1")
     assert info is not None
@@ -168,7 +168,7 @@ async def test_a_chat_with_a_damaged_newest_checkpoint_is_still_listed(tmp_path:
     bench = bench_of(tmp_path)
     missing = MissingChats(bench.services)
     assert (await missing.look()).text.startswith("1 chat with ")
-    assert await missing.bring_back() == "1 chat restored from checkpoints."
+    assert await missing.restore_all() == "1 chat restored from checkpoints."
     back = await bench.resume("chat-1")
     assert back is not None
     assert texts(back) == said
