@@ -290,9 +290,9 @@ class _Listener:
     async def sample(self, request: SamplingRequest) -> SamplingReply:
         calls = self._server.calls
         with calls.pause_time_limits() as chats:
-            return await calls.answer_to(self._hands.sample(self._server, chats, request))
+            return await calls.answer_to(self._host.sample(self._server, chats, request))
 
     async def elicit(self, request: ElicitationRequest) -> dict[str, Any] | None:
         calls = self._server.calls
         with calls.pause_time_limits() as chats:
-            return await calls.answer_to(self._hands.elicit(self._server, chats, request))
+            return await calls.answer_to(self._host.elicit(self._server, chats, request))
