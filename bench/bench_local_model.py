@@ -210,10 +210,15 @@ def _say(chat: RealChat, text: str) -> bool:
 
 
 def _ask(driven: Driven, tap: Tap, text: str) -> bool:
-    before = len(tap.exchanges)
-    driven.nvim.lua("bench.type(...) bench.submit()", text)
-    time.sleep(0.3)
-    driven.idle()
+    """Send a message and wait for the end of the turn; a message of several lines waits for <CR>, as for a user."""
+    before, deadline = len(tap.exchanges), time.monotonic() + TURN_S
+    driven.nvim.notify_lua("bench.type(...) bench.submit()", text)
+    while time.monotonic() < deadline:
+        time.sleep(0.2)
+        if driven.nvim.blocked():
+            driven.nvim.feed("<CR>")
+        elif len(tap.exchanges) > before and driven.nvim.lua("return bench.idle()", timeout=TURN_S):
+            break
     return any(one.status == 200 for one in tap.exchanges[before:])
 
 
