@@ -283,7 +283,7 @@ function M.show(chat, layout)
   window.open(chat, layout)
 end
 
----Open a stored chat, which may already be open, and show it unless it is to be hidden.
+---Open a stored chat, which may already be open, and show it unless `hidden` is set.
 ---@param id string
 ---@param opts? { layout?: string, hidden?: boolean }
 function M.open_stored(id, opts)

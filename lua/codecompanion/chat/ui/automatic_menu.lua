@@ -146,7 +146,7 @@ function M.set(chat)
     api.nvim_create_autocmd(event, { group = group, buffer = chat.bufnr, callback = callback })
   end
 
-  ---@param forget boolean No menu is to open where the last one was
+  ---@param forget boolean Do not reopen the menu where the last one was
   local function closed(forget)
     if not is_completing() then
       chat.automatic_menu.opened = not forget and chat.automatic_menu.opened or nil
