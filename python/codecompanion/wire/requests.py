@@ -128,7 +128,7 @@ class Hello(Request, frozen=True, kw_only=True):
 
 
 class OpenChat(Request, frozen=True, kw_only=True):
-    """Open a new chat (the editor chooses its id, `chat`), or the stored chat with the id `resume`, which it keeps.
+    """Open a new chat (the editor chooses its id, `chat`), or the stored chat `resume`; `chat` is then the same id.
 
     `unconfirmed`: keys of submits for which the editor does not know whether they were stored. `copy`: the id of this
     copy of the chat, unique among all editors; its input has its own draft. `shown`: the displayed part of a reply that

@@ -1,7 +1,8 @@
-"""Sets the other fields of a Messages body: limits, thinking, context management, tools, breakpoints, betas.
+"""Sets the fields of a Messages body other than the messages.
 
-Sources: the API reference, the pages "Threshold compaction", "Compaction on demand", "Context editing", "Prompt
-caching", "Thinking" and "Preserved thinking"; R-536, R-540.
+They are limits, thinking, context management, tools, breakpoints and betas. Sources: the API reference, the pages
+"Threshold compaction", "Compaction on demand", "Context editing", "Prompt caching", "Thinking" and "Preserved
+thinking"; R-536, R-540.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _NO_ACCESS = (403, 404)
 
 
 class CopilotToken(msgspec.Struct, frozen=True):
-    """Copilot's token, its endpoint, and its expiry (monotonic seconds). No `repr`."""
+    """Copilot's token, its endpoint, and its expiry (monotonic seconds). The `repr` does not show the token."""
 
     token: str
     api: str

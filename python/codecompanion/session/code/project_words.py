@@ -59,7 +59,7 @@ class ProjectWords:
             self._put_paths()
 
     def forget_index(self) -> None:
-        """Drop all words that came from the index, because there is no index now."""
+        """Drop everything that came from the index, because there is no index now."""
         self._state, self.paths, self.ids = None, {}, {}
         self._graph.clear()
         self.word_counts.clear()

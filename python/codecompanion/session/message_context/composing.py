@@ -1,7 +1,7 @@
-"""Turns editor mentions into context messages before the user's message: within the room, no duplicates.
+"""Turns editor mentions into context messages that precede the user's message.
 
-Text that is already in the next request is replaced by a reference (`already_sent`), provided that it stays in that
-request.
+They fit into the free room and contain no duplicates. Text that is already in the next request is replaced by a
+reference (`already_sent`), provided that it stays in that request.
 """
 
 from __future__ import annotations

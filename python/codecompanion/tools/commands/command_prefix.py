@@ -139,7 +139,7 @@ def _started(program: str, found: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def _names_what_runs(program: str, rest: tuple[str, ...]) -> bool:
-    """Return whether the words after the program name the program or file that it runs.
+    """Return whether the words after the program say which program or file it runs.
 
     An option before that name may take the next word (`git -C /x`), and further options could run anything.
     """
