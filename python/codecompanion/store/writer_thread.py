@@ -162,8 +162,8 @@ class Writer:
     def _leave(self) -> None:
         """Mark the file one last time, or merge the log into the file if it was deleted, emptied or replaced.
 
-        The log is never merged into a file that was copied over the database: SQLite would do that on closing, so the file is
-        moved away first.
+        The log is never merged into a file that was copied over the database: SQLite would do that on closing, so the
+        file is moved away first.
         """
         match self._watch.state():
             case "sound":
