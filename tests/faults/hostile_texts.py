@@ -17,7 +17,7 @@ from codecompanion.placeholders import FILE_CLEARED, TOOL_RESULT_CLEARED
 from codecompanion.retrieval.rendering import render_snippets
 from codecompanion.session.actions.fetch_page import attach_page
 from codecompanion.session.attachments.read_attachment import read_attachment
-from codecompanion.session.editor_context.source import Taken
+from codecompanion.session.editor_context.source import SourceResult
 from codecompanion.session.session import Session
 from codecompanion.tools.tool import Tool, ToolContext, ToolOutput
 from codecompanion.tools.tool_provider import GivenTools
@@ -92,8 +92,8 @@ async def _mention(comes: str, bench: Bench, session: Session, text: str) -> Non
     item = EditorItem("#{it}", "file" if comes == "by_host" else "it", "a.txt", texts=(shown,), comes=comes)  # type: ignore[arg-type]
     if comes == "by a source":
 
-        async def source(argument: str, root: Path) -> Taken:
-            return Taken((shown,))
+        async def source(argument: str, root: Path) -> SourceResult:
+            return SourceResult((shown,))
 
         bench.services.context_sources["it"] = source
         item = msgspec.structs.replace(item, texts=(), comes="by_host")

@@ -383,6 +383,10 @@ def test_typing_a_trigger_opens_neovims_menu(chat: ChatDriver) -> None:
     assert type_one_by_one(chat, "x y") == []
     for typed in ("a/", "me@", "# Title", "#"):
         assert type_one_by_one(chat, "\x15" + typed) == [], typed
+    chat.nvim.feed("<C-u><CR>")
+    assert "/compact" in type_one_by_one(chat, "/"), "an empty line above does not matter: the command is sent as one"
+    chat.nvim.feed("<C-u>text<CR>")
+    assert type_one_by_one(chat, "/") == []
     chat.nvim.feed("<Esc>")
     chat.nvim.wait_lua("return vim.deep_equal(_G.own, { vim.go.completeopt, vim.bo.completeopt })")
 

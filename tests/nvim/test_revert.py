@@ -133,6 +133,13 @@ def test_a_created_file_with_later_changes_is_not_deleted(desk):
     assert (user.root / "new.py").read_text() == "print(2)\n"
 
 
+def test_without_file_changes_the_review_says_so(desk):
+    user = desk(reply("Hello."))
+    user.say()
+    user.nvim.command("CodeCompanionChanges")
+    user.nvim.wait_for(lambda: "No files were changed in this chat." in user.nvim.messages(), "the message")
+
+
 def test_a_turn_is_reverted_as_a_whole_and_listed_in_the_quickfix_list(desk):
     both = reply(
         calls=[

@@ -144,7 +144,8 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
     if sums.priced:
         first, last = (day_text(call.ts, page) for call in (record.calls[0], record.calls[-1]))
         days = f"of {first}" if first == last else f"of each day, {first} to {last}"
-        lines.append(f"List prices {days}{f' ({page.price_table})' if page.price_table else ''}.")
+        table = f"else the list prices of {page.price_table}" if page.price_table else "else list prices"
+        lines.append(f"Prices {days}: your `opts.price`, {table}.")
     if sums.unpriced:
         unpriced = [call for call in record.calls if call.reported and call.cost_usd is None]
         models = ", ".join(sorted({call.model or call.adapter for call in unpriced}))

@@ -92,7 +92,8 @@ function M.fill(chat, which)
     local turn_id = turn_of(rows, which)
     local items = items_of(chat, rows, turn_id)
     if #items == 0 then
-      return say.line("None of the files changed in this chat still exist.")
+      local none = "No files were changed in this chat."
+      return say.line(#rows == 0 and none or "None of the files changed in this chat still exist.")
     end
     vim.fn.setqflist({}, " ", { title = review.TITLE, items = items })
     vim.cmd("botright copen")

@@ -10,9 +10,14 @@ local M = {}
 
 ---@param chat CodeCompanion.Chat?
 ---@param row integer 0-based
----@return boolean Whether the row is the first row of the input, the only row where slash commands are completed
+---@return boolean Whether the input is empty above the row: only there are slash commands completed
 local function is_command_row(chat, row)
-  return chat ~= nil and row == anchors.position(chat, "input")
+  if not chat then
+    return false
+  end
+  local first = anchors.position(chat, "input")
+  local above = row >= first and api.nvim_buf_get_lines(chat.bufnr, first, row, false)
+  return above and not table.concat(above):find("%S") or false
 end
 
 ---@class CodeCompanion.Completion
@@ -288,7 +293,7 @@ end
 function M.done(chat, item)
   if type(item) == "table" and type(item.word) == "string" and vim.startswith(item.word, "/") then
     local command = require("codecompanion.chat.slash").get(item.word:sub(2))
-    local row = anchors.position(chat, "input")
+    local row = api.nvim_win_get_cursor(0)[1] - 1
     local line = api.nvim_buf_get_lines(chat.bufnr, row, row + 1, false)[1]
     if command and command.complete and line == item.word and api.nvim_get_mode().mode:sub(1, 1) == "i" then
       api.nvim_feedkeys(" ", "n", false)
