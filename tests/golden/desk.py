@@ -57,7 +57,15 @@ class Setting:
 
 LASTING: tuple[str, ...] = (
     *("_guarded", "_ask", "_run_one", "_serve", "_played", "_run_coro", "_read_messages", "_write_messages"),
-    *("_read_stderr", "_keep", "Event.wait", "StreamReader.read", "_answer_when_quiet", "Queue.get", "_stand_by"),
+    *(
+        "_read_stderr",
+        "_keep",
+        "Event.wait",
+        "StreamReader.read",
+        "_answer_when_quiet",
+        "Queue.get",
+        "_import_chat_modules",
+    ),
 )
 """Name endings of the host's coroutines that keep running while the story waits for an answer: the turn and its
 requests, servers and connections, and the import of modules after a second without a request. All others must end

@@ -52,7 +52,7 @@ class ChatGPTServer(ResponsesServer):
         super().__init__(script, key="", rules=Rules(models=("gpt-6-sol", "gpt-6-luna", "gpt-6-hidden")), **options)
         self.sign_in = SignIn()
         self.models: list[dict[str, Any]] = list(MODELS)
-        self.listing: Any = None
+        self.model_list: Any = None
         """Body that `GET /v1/models` returns instead of `models`."""
         self.failures: list[Answer] = []
         """Answers that `/v1/responses` gives first."""
