@@ -110,7 +110,7 @@ def test_the_answer_waits_for_normal_mode_and_idle_keys(nvim_factory, tmp_path):
         nvim.command("edit a.txt")
         nvim.command("CodeCompanionCmd x")
         nvim.feed("ofirst")
-        nvim.wait_for(lambda: "opens in normal mode" in nvim.messages(), "the word that it waits")
+        nvim.wait_for(lambda: "opens once you are in Normal mode" in nvim.messages(), "the word that it waits")
         nvim.feed("<CR>second<Esc>")
         nvim.wait_lua("return vim.fn.getcmdtype() == ':'")
         assert nvim.lua(f"return {EVIL_RUN} == nil")

@@ -100,7 +100,7 @@ def test_the_text_of_a_key_file_is_not_sent(nvim_factory, tmp_path):
         assert "+two" in text
         assert "a/.env" in text
         assert "planted" not in text
-        assert ".env is staged: a file of keys or passwords" in nvim.messages()
+        assert ".env is staged and may contain keys or passwords" in nvim.messages()
 
 
 def test_without_a_commit_buffer_the_message_is_shown(nvim_factory, tmp_path):

@@ -317,7 +317,7 @@ def test_a_threshold_beside_a_trigger_function_is_a_mistake(config: Config) -> N
     config.setup(at(CM, "{ compaction_threshold = 0.7, compaction = { trigger = function() return 0.8 end } }"))
     ask = 'config.evaluate_overrides({ adapter = "offline", model = "", window = 1000 })'
     assert config.eval(ask) == {"compaction": {"trigger": 0.8}}
-    assert f"{CM}.compaction_threshold: `{CM}.compaction.trigger` is a function, which is used" in config.errors
+    assert f"{CM}.compaction_threshold: `{CM}.compaction.trigger` is a function and takes precedence" in config.errors
 
 
 def test_only_options_set_by_the_user_reach_the_policy(config: Config) -> None:

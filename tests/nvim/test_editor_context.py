@@ -242,7 +242,7 @@ def test_the_model_gets_the_visible_text_only_when_it_changes(nvim_factory, tmp_
     chat.say("three")
     assert before_last(server) == ["The user is looking at `src/stack.lua`, lines 1-7 of 7, cursor in line 4."]
     assert [m.tag for m in chat.view().messages if m.tag] == [LOOKING_TAG, LOOKING_TAG]
-    assert chat.text().count("look at") == 1
+    assert chat.text().count("looking at") == 1
     before = chat.text()
     chat.nvim.command("edit")
     chat.nvim.wait_for(lambda: chat.text() == before, "the same text")

@@ -137,4 +137,4 @@ def test_an_embedding_endpoint_gets_no_code_if_none_may_be_sent(config: Config, 
     embedding = "{ url = 'https://embed.example/v1', model = 'x' }"
     config.setup(f"{{ opts = {{ send_code = {send_code} }}, context = {{ embedding = {embedding} }} }}")
     assert "url" not in config.for_host()["context"]["embedding"]
-    assert "context.embedding.url: an endpoint for embeddings receives" in config.findings["problems"][0]
+    assert "context.embedding.url: an embedding endpoint receives" in config.findings["problems"][0]

@@ -215,7 +215,7 @@ def test_a_host_killed_after_the_newest_blocks_leaves_a_usable_chat(
     chat.nvim.wait_screen("Answer 199")
     os.kill(chat.host_pid(), signal.SIGKILL)
     chat.type("a draft")
-    chat.nvim.wait_screen("host")
+    chat.nvim.wait_screen("The Python process ended")
     chat.nvim.lua("require('codecompanion.chat').close()")
     resume(chat)
     assert chat.text().count("Answer 199") == 1

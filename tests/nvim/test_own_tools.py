@@ -222,7 +222,7 @@ def test_mistakes_name_their_key_and_the_other_tools_are_offered(nvim_factory: F
         assert f"{path}held.schema.f: got a function; expected a plain value" in problems
         assert f"{path}read_file.callback: a built-in tool has this name" in foreign
         for said in (
-            f"{path}dotted.name: it is not offered: its name must have 1 to 64",
+            f"{path}dotted.name: it is not offered: its name must be 1 to 64",
             f'{path}wrong: it is not offered: its schema is not of type "object"',
             f"{path}silent: it is not offered: it has no description",
             f"{path}gone: there is no file",

@@ -196,7 +196,7 @@ def test_the_palette_lists_matching_entries_with_their_origin(nvim_factory, tmp_
             r"prompt +Docs +Write docs .*/docs .*/docs.md",
             r"prompt +Explain .*/explain · built-in",
             r"prompt +Evil +Innocent +not trusted · /evil .*evil.md",
-            r"plugin +Open a new chat",
+            r"plugin +New chat",
         ):
             nvim.wait_screen(line)
         assert "Visual" not in screen
@@ -278,7 +278,7 @@ def test_a_mistyped_prompt_is_reported_and_edits_nothing(nvim_factory, tmp_path,
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_the_palette_fits_the_screen(nvim_factory, tmp_path, columns):
-    """No line is longer than the screen, at 80 columns and 200, and no name is cut; at 40 long names are wrapped."""
+    """No name is cut; a row that is too long is wrapped once, with the command below its name."""
     with ChatServerThread([], key=KEY) as server:
         chat = start(nvim_factory, tmp_path, server, size=(columns, 24))
         chat.nvim.command("edit a.lua")
@@ -290,7 +290,7 @@ def test_the_palette_fits_the_screen(nvim_factory, tmp_path, columns):
         assert len(rows) >= 8
         width = chat.nvim.lua("return vim.api.nvim_win_get_width(0)")
         widths = chat.nvim.lua("return vim.tbl_map(vim.fn.strdisplaywidth, ...)", rows)
-        assert max(widths) <= width or columns == 40, "one line each"
+        assert max(widths) <= 2 * width or columns == 40
 
 
 def test_broken_files_are_named_once_and_affect_only_themselves(nvim_factory, tmp_path):

@@ -180,7 +180,7 @@ def test_without_a_project_there_is_no_search(nvim_factory, tmp_path):
         chat.nvim.command("cd /")
         chat.say("where is pop_item? #{codebase}")
         lines = chat.text().split("\n")
-        (said,) = (place for place, line in enumerate(lines) if "/ is not a project" in line)
+        (said,) = (place for place, line in enumerate(lines) if "/ is a home directory or larger" in line)
         assert lines.index("where is pop_item? #{codebase}") < said
         assert said < lines.index("Hm.")
         assert sent(server) == ["where is pop_item? #{codebase}"]
@@ -194,7 +194,7 @@ def test_context_shows_the_code_and_sends_nothing(nvim_factory, tmp_path):
         assert "tokens" in screen
         assert server.requests == []
         chat.nvim.feed("x")
-        left_out = re.search(r"✗.* (\S+):(\d+)-\d+.*you left it out", chat.nvim.wait_screen("you left it out"))
+        left_out = re.search(r"✗.* (\S+):(\d+)-\d+.*left out", chat.nvim.wait_screen("left out"))
         assert left_out
         chat.nvim.feed("q")
         chat.say(QUESTION)
@@ -211,11 +211,11 @@ def test_a_pin_follows_its_code_and_survives_the_host(nvim_factory, tmp_path):
         chat.send("/context what does pop_item of the Stack return?")
         chat.nvim.wait_screen("src/stack.py:")
         chat.nvim.feed("p")
-        pinned = re.search(r"⚑.* (src/\S+):1-\d+", chat.nvim.wait_screen("you pinned it"))
+        pinned = re.search(r"⚑.* (src/\S+):1-\d+", chat.nvim.wait_screen("pinned"))
         assert pinned
         chat.nvim.feed("q")
         os.kill(chat.host_pid(), signal.SIGKILL)
-        chat.nvim.wait_for(lambda: "host ended" in chat.text(), "the end of the host")
+        chat.nvim.wait_for(lambda: "Python process ended" in chat.text(), "the end of the host")
         file = tmp_path / "work" / pinned[1]
         file.write_text("new = 1\n" * 30 + file.read_text())
         chat.say("and the readme? #{codebase}")

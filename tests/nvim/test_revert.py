@@ -27,7 +27,7 @@ def test_the_fold_keeps_the_diff_and_gx_reverts_and_reapplies_the_change(desk):
     user.nvim.feed("u")
     user.nvim.wait_screen("gX reverts this file change")
     user.nvim.command("CodeCompanionUndo")
-    user.nvim.wait_screen(":CodeCompanionRevert reverts changes of files")
+    user.nvim.wait_screen(":CodeCompanionRevert reverts file changes")
     user.nvim.feed("gX")
     user.nvim.wait_screen(r"insert_edit a.txt · \+2 −1 · reverted")
     user.nvim.wait_screen("Reverted a.txt. gX reapplies it.")

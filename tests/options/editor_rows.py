@@ -72,6 +72,7 @@ def _of_display() -> Iterator[Row]:
     no_bar = "{ display = { chat = { winbar = 'never', window = { layout = 'float' } } } }"
     yield Row("display.chat.show_meter", "false", editor.drawn, no_bar)
     yield Row("display.chat.notify_unseen", "false", editor.unseen, f"{{ {BUFFER} }}")
+    yield Row("interactions.chat.opts.completion_provider", "'blink'", editor.completed, f"{{ {BUFFER} }}")
     yield Row("display.chat.tabline", "false", editor.drawn, _window("layout = 'tab'"))
     yield Row(f"{window}.layout", "'horizontal'", editor.drawn, "{}")
     yield Row(f"{window}.position", "'left'", editor.drawn, _window("position = 'right'"))

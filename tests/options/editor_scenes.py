@@ -46,6 +46,14 @@ def keys_window(desk: Desk, given: Given) -> Any:
         return essential, chat.nvim.lines()
 
 
+def completed(desk: Desk, given: Given) -> Any:
+    """Type a slash in the input; return whether a menu opened."""
+    with chat_of(desk, given) as chat:
+        chat.nvim.feed("<Esc>i/")
+        chat.nvim.settle()
+        return chat.nvim.lua("return vim.fn.pumvisible()")
+
+
 def drawn(desk: Desk, given: Given) -> Any:
     """Open a chat next to a split, with a turn that has reasoning, a tool call and a long reply; return all screens."""
     chat = desk.chats
