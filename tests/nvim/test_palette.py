@@ -83,7 +83,7 @@ def test_an_entry_runs_and_one_with_an_argument_begins_the_command(nvim_factory:
     chat.nvim.wait_screen("Open a new chat in this window +/new  :CodeCompanionChat New")
     chat.nvim.feed("/Attach the text of a web page<CR><CR>")
     chat.nvim.wait_for(lambda: chat.nvim.lines()[-1] == "/fetch ", "the beginning of the command")
-    assert chat.nvim.lua("return vim.api.nvim_get_mode().mode") == "i"
+    chat.nvim.wait_lua("return vim.api.nvim_get_mode().mode == 'i'")
     chat.nvim.feed("<Esc>")
     chat.nvim.command("CodeCompanion")
     chat.nvim.wait_screen("Show the cost of the chat +/cost")
