@@ -101,6 +101,9 @@ def test_an_unknown_subcommand_names_the_known_ones(nvim_factory: Callable[..., 
     messages = nvim.wait_for(lambda: "Tuggle" in nvim.messages() and nvim.messages())
     assert "No command isntall; did you mean install?" in messages
     assert "No command Tuggle; did you mean Toggle? :CodeCompanionChat takes Add, New, Resume, Toggle" in messages
+    nvim.command("CodeCompanion docstring")
+    hint = "No command docstring; <Tab> lists them. To edit with one word, select lines first"
+    nvim.wait_for(lambda: hint in nvim.messages())
     assert not nvim.blocked()
 
 

@@ -25,7 +25,9 @@ local function refuse_name(command, name, known)
     return say.line({ ("%s :%s takes %s"):format(meant, command, all), meant }, severity.ERROR)
   end
   local none = ("No command %s"):format(name)
-  say.line({ ("%s; :%s takes %s"):format(none, command, all), none .. "; <Tab> lists them" }, severity.ERROR)
+  local edits = command == "CodeCompanion" and ". To edit with one word, select lines first" or ""
+  local lists = none .. "; <Tab> lists them"
+  say.line({ ("%s; :%s takes %s"):format(none, command, all), lists .. edits, lists }, severity.ERROR)
 end
 
 ---@param table_of_names table<string, any>
