@@ -315,11 +315,11 @@ def test_a_failing_key_function_is_named(child: Nvim, body: str, said: str) -> N
         ),
         (
             '{ mine = { extends = "openai", opts = { max_retries = -1 } } }',
-            "opts.max_retries: got -1; expected integer, 0 or more",
+            "opts.max_retries: got -1; expected an integer of 0 or more",
         ),
         (
             '{ mine = { extends = "openai", opts = { timeout = 1.5 } } }',
-            "opts.timeout: got 1.5; expected integer, 1 or more",
+            "opts.timeout: got 1.5; expected an integer of 1 or more",
         ),
         (
             '{ mine = { extends = "openai", opts = { system_role = "root" } } }',

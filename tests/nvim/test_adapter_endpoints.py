@@ -279,7 +279,7 @@ def test_azure_without_an_address_is_a_mistake_only_if_used(child: Nvim) -> None
         ),
         (
             "{ anthropic = { opts = { clear_tool_uses = { keep = -1 } } } }",
-            "opts.clear_tool_uses.keep: got -1; expected integer, 0 or more",
+            "opts.clear_tool_uses.keep: got -1; expected an integer of 0 or more",
         ),
         (
             "{ anthropic = { opts = { clear_tool_uses = { kep = 1 } } } }",

@@ -105,7 +105,7 @@ def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, openai: ChatGPTServ
     chat.wait_ready()
     chat.say("hello again")
     assert "You said: hello again" in chat.text()
-    assert "CodeCompanion (chatgpt)" in chat.text()
+    assert "CodeCompanion (chatgpt · gpt-6-sol)" in chat.text()
     assert not openai.refusals
     assert not chat.nvim.blocked()
 
@@ -310,7 +310,7 @@ def test_an_exhausted_plan_is_one_sentence(start: Start, openai: ChatGPTServer) 
     asked = len(openai.requests)
     chat.say("hello")
     said = " ".join(chat.text().split())
-    assert "the usage limit of your ChatGPT plan, or of this app in it, is reached" in said
+    assert "the usage limit of your ChatGPT plan or of this app has been reached" in said
     assert "https://chatgpt.com/settings/usage" in said
     assert len(openai.requests) == asked + 1
 

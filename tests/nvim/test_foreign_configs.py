@@ -100,7 +100,7 @@ def test_no_value_at_a_moved_place_breaks_anything(config: Config, path: str, va
         (
             "{ mcp = { servers = { mine = { cmd = { 'x' }, roots = function() return {} end } } } }",
             "mcp.servers.mine.roots",
-            "limit the server by its own arguments",
+            "limit the server with its own arguments",
         ),
         (
             "{ opts = { per_project_config = { paths = { ['~/work'] = { opts = { send_code = false } } } } } }",
