@@ -42,7 +42,7 @@ def test_the_report_has_every_required_figure() -> None:
     text = written(worked_chat())
     for part in (
         "6 requests in 3 turns. Usage reported for 5 of 6 requests, 2 of 3 turns.",
-        "(genai-prices 1)",
+        "else the list prices of genai-prices 1",
         "| prompt, read from cache  |",
         "- 1 edit, 1 compaction",
         "- 7 round trips: 1 retry, 1 failed",
