@@ -460,7 +460,8 @@ def test_a_model_chosen_in_a_chat_is_also_used_by_new_chats_if_setup_names_none(
         chat.nvim.feed("ga")
         chat.nvim.wait_screen(r"mine · swift-small")
         chat.nvim.feed("/swift-small<CR><CR>")
-        chat.nvim.wait_lua("return vim.b.codecompanion_chat.model == 'swift-small'")
+        kept = "require('codecompanion.adapters.default_adapter').for_new_chat"
+        chat.nvim.wait_lua(f"return {kept}(require('codecompanion.config').options) == 'mine'")
         chat.nvim.command("CodeCompanionChat")
         chat.wait_ready()
         chat.say("again")
