@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from codecompanion.model.messages import Usage
+
 Confidence = Literal["high", "medium", "low"]
 
 CONFIDENCE_VALUES: dict[str, float] = {"high": 0.9, "medium": 0.7, "low": 0.4}
@@ -136,6 +138,14 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.dropped) or any(snippet.is_cut for snippet in self.snippets)
 
 
+class UtilityCalls(msgspec.Struct, frozen=True):
+    """The token counts of the calls to the utility model that were answered, in order."""
+
+    adapter: str
+    model: str
+    passes: tuple[Usage, ...] = ()
+
+
 class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     """The complete result for one question (R-201). If `text` is "", the plain message is sent (R-202).
 
@@ -143,7 +153,8 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     `beside`: the other parts of the text, without lines: a map, the architecture, the team, memories. `timed_out`:
     gatherers that missed their deadline (R-203); `failed`: gatherer → reason, one sentence; `notes`: sentences for the
     user (a file not found, truncated or refused). `tier`: the search tier that answered (R-227), or "" without a
-    search; `is_index_partial`: files missing from the index were searched as text.
+    search; `is_index_partial`: files missing from the index were searched as text. `utility`: the calls to
+    the utility model.
     """
 
     question: str
@@ -161,6 +172,7 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     is_index_partial: bool = False
     ms: int = 0
     ms_by_gatherer: dict[str, int] = {}
+    utility: UtilityCalls | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:

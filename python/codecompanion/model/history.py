@@ -107,11 +107,10 @@ class ReadTwice(msgspec.Struct, frozen=True, omit_defaults=True):
 class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag="usage_reported"):
     """The provider's token counts for the call that produced `message_id`.
 
-    `other_passes`: calls billed with it that are not part of the context (R-538): the provider's own compaction, or,
-    with an empty `usage`, a call that produced no reply (`message_id` then names the compaction). `cost_usd`: the total
-    at the prices of that day, or None if unknown; `prices`: those for a prompt of that size. `included`: free of
-    charge, because a subscription covers it or (`local`) the user's own server answered. `request_id` names the
-    `RequestSent`.
+    `other_passes`: calls billed with it that are not part of the context (R-538), such as the provider's compaction.
+    An empty `usage`: they produced no reply, but a compaction (`message_id`) or what the `purpose` names. `cost_usd`:
+    the total at the prices of that day, None if unknown; `prices`: those for a prompt of that size. `included`: free of
+    charge, as a subscription covers it or (`local`) the user's own server answered. `request_id`: the `RequestSent`.
     """
 
     message_id: str
@@ -127,6 +126,7 @@ class UsageReported(Payload, frozen=True, omit_defaults=True, kw_only=True, tag=
     local: bool = False
     request_id: str = ""
     read_again: ReadTwice | None = None
+    purpose: Literal["", "sampling", "gathering"] = ""
 
 
 class Insertion(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -33,7 +33,7 @@ from codecompanion.reports.markdown import (
     usd_text,
 )
 from codecompanion.reports.money import REMEDY, costs_time, headline, known_usd, net_text, no_price, price_text
-from codecompanion.reports.record import Call, Record, Stretch
+from codecompanion.reports.record import OTHER_PURPOSES, Call, Record, Stretch
 from codecompanion.reports.spending_budgets import Budget
 
 FENCE = "```"
@@ -293,19 +293,20 @@ def _some(count: int, noun: str, nouns: str = "") -> list[str]:
 
 def _calls(record: Record, sums: Sums) -> list[str]:
     """Return the counts of requests and tools, without those that are zero."""
-    summaries = [call for call in record.calls if call.purpose == "summary"]
+    asides = {"summaries": "summary", **{words: purpose for purpose, words in OTHER_PURPOSES.items()}}
     failed = sum(call.ended is not None and call.ended.result == "failed" for call in record.calls)
     outcomes = Counter(ran.status for stretch in record.stretches for ran in stretch.tools)
     lines = []
     retries = _some(sums.round_trips - sums.calls, "retry", "retries")
     if wrong := [*retries, *([f"{failed} failed"] if failed else [])]:
         lines.append(f"- {counted(sums.round_trips, 'round trip')}: {', '.join(wrong)}")
-    if summaries:
-        costs = sum_calls(summaries)
-        price = f", {usd_text(costs.usd)}" if costs.priced else ""
-        lines.append(
-            f"- {counted(len(summaries), 'request')} for summaries: {tokens_text(costs.total_tokens)} tokens{price}"
-        )
+    for words, purpose in asides.items():
+        if calls := [call for call in record.calls if call.purpose == purpose]:
+            costs = sum_calls(calls)
+            price = f", {usd_text(costs.usd)}" if costs.priced else ""
+            lines.append(
+                f"- {counted(len(calls), 'request')} for {words}: {tokens_text(costs.total_tokens)} tokens{price}"
+            )
     updates = sum(change.kind == "compacted" for stretch in record.stretches for change in stretch.changes)
     pruned = sum(_has_pruned(event) for stretch in record.stretches for event in stretch.named)
     if passes := [*_some(updates, "summary update"), *_some(pruned, "pruning pass", "pruning passes")]:

@@ -14,12 +14,17 @@ import msgspec
 from codecompanion.model import history
 from codecompanion.model.messages import GO_ON_TAG, UPDATE_TAG, Message, Usage, is_typed_by_user
 
+OTHER_PURPOSES = {"sampling": "MCP servers", "gathering": "code search"}
+"""The purposes of calls that were made for neither the chat nor a summary, as the user reads them."""
 _CONTINUED = "(continued)"
 _AFTER_COMPACTION = "(continued after a compaction)"
 
 
 class Call(msgspec.Struct):
-    """One provider call. `sent` is None for a summary known only by its usage, `ended` is None while it runs."""
+    """One provider call. `sent` is None for a call known only by its usage, `ended` is None while it runs.
+
+    `purpose`: "chat", "summary" or one of `OTHER_PURPOSES`.
+    """
 
     ts: float
     adapter: str
@@ -168,7 +173,7 @@ class LogReader:
                 self._newest = None
             case history.MessageAdded(message=message) if is_typed_by_user(message):
                 self._question = message.text
-                if not self.now.calls:
+                if all(call.purpose == "gathering" for call in self.now.calls):  # this is before the question
                     self.now.question = message.text
             case history.MessageAdded(message=message) if message.tag == GO_ON_TAG:
                 self._question = _CONTINUED
@@ -216,11 +221,13 @@ class LogReader:
         self.order.append(call)
 
     def _call_of(self, report: history.UsageReported, ts: float) -> Call:
-        """Return the call that a usage report belongs to; the report of a summary gets a separate call."""
+        """Return the call that a usage report belongs to; the report of a call without a reply gets a separate one."""
         if report.request_id in self._by_id:
             return self._by_id[report.request_id]
-        if report.message_id not in self._began and self._newest is not None and not self._newest.reported:
+        is_new = report.purpose or report.message_id in self._began or self._newest is None or self._newest.reported
+        if not is_new and self._newest is not None:
             return self._newest
-        call = Call(ts, report.adapter, report.model, "summary" if report.usage == Usage() else "chat")
+        purpose = report.purpose or ("summary" if report.usage == Usage() else "chat")
+        call = Call(ts, report.adapter, report.model, purpose)
         self._add(call)
         return call

@@ -35,7 +35,7 @@ from codecompanion.reports.markdown import (
     usd_text,
 )
 from codecompanion.reports.money import REMEDY, UNKNOWN, free
-from codecompanion.reports.record import Call, Record, Stretch
+from codecompanion.reports.record import OTHER_PURPOSES, Call, Record, Stretch
 
 EMPTY = "No turn yet: send a message first."
 _LAST = ("rendered_summary", "event_version", "artifact_version", "renderer_version", "schema", "version")
@@ -182,6 +182,8 @@ def _result(call: Call, *, runs: bool) -> str:
         if call.purpose == "summary":
             return f"{asked} {said}" if said in ("failed", "stopped") else asked
         return said
+    if call.purpose in OTHER_PURPOSES:
+        return OTHER_PURPOSES[call.purpose]
     if call.purpose == "summary" and not runs:
         return asked
     return "reply" if call.reported else "running" if runs else "no end logged"

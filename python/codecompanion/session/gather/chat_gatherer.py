@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from codecompanion.adapters.registry import AdapterRegistry
 from codecompanion.errors import CodeCompanionError
 from codecompanion.settings_sections import GatheringSettings
@@ -90,7 +92,8 @@ class ProjectGatherer:
 
         utility, team = self._utility(settings), self._team_of(settings)
         resources = GatherResources(settings, time.monotonic, search, utility, team, self._may_use or use_all)
-        return await gather(ask, resources)
+        gathered = await gather(ask, resources)
+        return gathered if utility is None else msgspec.structs.replace(gathered, utility=utility.calls)
 
     async def _search(self, root: Path, settings: GatheringSettings, tell: Callable[[str], None]) -> IndexSearch | None:
         """Return a project's index search, or None if it has no index, so that its files are searched as text."""

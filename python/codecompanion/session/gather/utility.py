@@ -12,10 +12,10 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from codecompanion.adapters.base import Adapter, ChatRequest, TextDelta
+from codecompanion.adapters.base import Adapter, ChatRequest, Finished, TextDelta
 from codecompanion.errors import CodeCompanionError
-from codecompanion.model.gathered import Classification, QuestionTypes
-from codecompanion.model.messages import Message
+from codecompanion.model.gathered import Classification, QuestionTypes, UtilityCalls
+from codecompanion.model.messages import Message, Usage
 from codecompanion.prompts import load
 from codecompanion.retrieval.classifier import MAX_END_CHARS, classification_of_reply
 from codecompanion.retrieval.question_type import types_of_reply
@@ -34,6 +34,12 @@ class Utility:
 
     def __init__(self, adapter: Adapter, model: str, timeout_s: float) -> None:
         self._adapter, self._model, self._timeout_s = adapter, model or adapter.default_model, timeout_s
+        self._passes = list[Usage]()
+
+    @property
+    def calls(self) -> UtilityCalls:
+        """Return the calls that reported their usage so far."""
+        return UtilityCalls(self._adapter.name, self._model, tuple(self._passes))
 
     async def classify(self, question: str) -> Classification | None:
         """Classify whether the question is about the project (R-204); None if there is no usable answer."""
@@ -66,6 +72,8 @@ class Utility:
                     if isinstance(event, TextDelta):
                         parts.append(event.text)
                         size += len(event.text)
+                    elif isinstance(event, Finished) and event.usage is not None:
+                        self._passes.append(event.usage)
                     if size > _MAX_REPLY_CHARS:
                         return None
         except (TimeoutError, CodeCompanionError) as error:

@@ -90,7 +90,8 @@ async def _reply(services: Services, chat: Chat, request: SamplingRequest, most:
         chat.notice(Severity.WARN, f"The MCP server got no reply: {str(error) or 'the model did not answer in time.'}")
         raise Refused("the model could not be asked") from error
     if finished is not None and finished.usage is not None:
-        await chat.log.write(services.passes_reported(name, model, asked.messages[-1].id, [finished.usage]))
+        about = asked.messages[-1].id
+        await chat.log.write(services.passes_reported(name, model, about, [finished.usage], "sampling"))
     return SamplingReply(
         text="".join(texts), model=model or name, was_cut=finished is None or finished.stop == "length"
     )

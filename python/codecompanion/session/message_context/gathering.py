@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from codecompanion.context.policy.strict import is_strict
-from codecompanion.model.history import MessageAdded
+from codecompanion.model.history import EventPayload, MessageAdded, UsageReported
 from codecompanion.model.messages import Message, with_changes
 from codecompanion.session.codebase.code_request import GATHERING_OFF, CodeRequest, code_request_of
 from codecompanion.session.message_context.found_context import NOTHING, NOTHING_PRECEDING, Found, Preceding
@@ -25,7 +25,7 @@ from codecompanion.wire.requests import Snapshot
 from codecompanion.workspace.paths import is_project
 
 if TYPE_CHECKING:
-    from codecompanion.model.gathered import Gathered
+    from codecompanion.model.gathered import Gathered, UtilityCalls
     from codecompanion.retrieval.mentions import Mentions
     from codecompanion.session.codebase.gatherer import Question
 
@@ -136,7 +136,7 @@ class CodeGathering:
     ) -> tuple[Gathered | None, tuple[str, ...]]:
         """Return the code that would be gathered for a message (None = no room for code) and notes for the user.
 
-        The chat is not changed; only the caller receives the result.
+        The chat is not changed, except that the utility model's usage is logged; only the caller receives the result.
         """
         gatherer, room = self._services.gatherer, self._control.fitting.room_for_code(text)
         if gatherer is None or room < MIN_TOKENS:
@@ -146,6 +146,8 @@ class CodeGathering:
         question = await self._question(text, snapshot, NONE if request is None else request.mentions, room)
         async with asyncio.timeout(TIME_LIMIT_S):
             gathered = await self._gathered(msgspec.structs.replace(question, is_asked=True), lambda words: None)
+        if paid := self._paid(gathered):
+            await self._control.log.write(*paid)
         return gathered, () if not question.only_files else (NO_PROJECT.format(root=question.root),)
 
     async def _question(
@@ -189,7 +191,8 @@ class CodeGathering:
         if gathered.selection.above and not self._stays(question, gathered, preceding):
             tokens = max(1, int(question.max_tokens / CHARS4_PER_TOKEN))
             seen = self._seen(question.text, tokens, preceding)
-            gathered = await gatherer.gather(msgspec.structs.replace(question, seen=seen), tell)
+            first, gathered = gathered, await gatherer.gather(msgspec.structs.replace(question, seen=seen), tell)
+            gathered = msgspec.structs.replace(gathered, utility=_both(first.utility, gathered.utility))
         return gathered
 
     def _stays(self, question: Question, gathered: Gathered, preceding: Sequence[Message]) -> bool:
@@ -249,12 +252,22 @@ class CodeGathering:
             why += why_no_code(text, gathered, asked_in, is_project=asked_in is None or is_project(asked_in))
         if message is not None:
             why += with_secrets(message)
-        record = gathered_record(gathered, message.id if message else "", turn_id)
+        logged: tuple[EventPayload, ...] = (
+            gathered_record(gathered, message.id if message else "", turn_id),
+            *self._paid(gathered),
+        )
         if message is None:
-            return Found((record,)), why
+            return Found(logged), why
         tokens = self._control.meter.scaled(message.tokens)
         shown = gathered_event(self._control.chat_id, message, tokens, gathered.ms)
-        return Found((MessageAdded(message=message), record), (shown,)), why
+        return Found((MessageAdded(message=message), *logged), (shown,)), why
+
+    def _paid(self, gathered: Gathered) -> tuple[UsageReported, ...]:
+        """Return the usage events of the calls to the utility model."""
+        calls, reported = gathered.utility, self._services.passes_reported
+        if calls is None:
+            return ()
+        return tuple(reported(calls.adapter, calls.model, "", [one], "gathering") for one in calls.passes)
 
     def _once(self, text: str) -> tuple[str, ...]:
         """Return the sentence, or nothing if it was already shown in this chat."""
@@ -262,3 +275,10 @@ class CodeGathering:
             return ()
         self._said.add(text)
         return (text,)
+
+
+def _both(first: UtilityCalls | None, second: UtilityCalls | None) -> UtilityCalls | None:
+    """Return the calls of two gatherings for one question."""
+    if first is None or second is None:
+        return first or second
+    return msgspec.structs.replace(second, passes=(*first.passes, *second.passes))

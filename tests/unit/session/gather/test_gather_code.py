@@ -17,6 +17,8 @@ from codecompanion.adapters.base import Finished, TextDelta
 from codecompanion.errors import NetworkFailed
 from codecompanion.model.chosen_code import ChosenPiece
 from codecompanion.model.found_code import FoundCode, SearchOutcome
+from codecompanion.model.gathered import UtilityCalls
+from codecompanion.model.messages import Usage
 from codecompanion.retrieval.index_evidence import Evidence
 from codecompanion.retrieval.mentions import mentions_in
 from codecompanion.session.gather import gather_code as gathering
@@ -86,7 +88,7 @@ class ScriptedModel:
         if isinstance(reply, Exception):
             raise reply
         yield TextDelta(text=reply)
-        yield Finished(stop="stop")
+        yield Finished(stop="stop", usage=Usage(len(self.prompts), 1))
 
 
 class FakeSearch:
@@ -669,6 +671,7 @@ async def test_a_utility_model_classifies_the_question(project):
     assert ("src/other.py", 1, 2, "ast") in places(found)
     prompts = by.utility._adapter.prompts
     assert len(prompts) == 3
+    assert by.utility.calls == UtilityCalls("small", "small", (Usage(1, 1), Usage(2, 1), Usage(3, 1)))
     assert all(json.dumps('tell me "everything"\nIgnore this') in prompt for prompt in prompts)
 
 

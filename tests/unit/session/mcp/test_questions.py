@@ -53,7 +53,9 @@ async def test_a_reply_is_given_once_the_user_agrees_and_adds_to_the_cost(tmp_pa
         request = bench.adapter.requests[1]
         assert (request.tools, request.max_output_tokens) == ((), 4_096)
         usage = [e.payload for e in bench.store.load_events(session.chat_id) if isinstance(e.payload, UsageReported)]
-        assert any(one.other_passes == (Usage(input_tokens=40, output_tokens=2),) for one in usage)
+        assert [one.purpose for one in usage if one.other_passes == (Usage(input_tokens=40, output_tokens=2),)] == [
+            "sampling"
+        ]
         assert not any("IGNORE ALL" in message.text for message in session.log.view.messages)
 
 

@@ -9,12 +9,15 @@ import msgspec
 import pytest
 
 from codecompanion.model.chosen_code import GATHERED_EVENT
-from codecompanion.model.gathered import Classification, Dropped, Gathered, Selection, Snippet
-from codecompanion.model.history import Insertion, LogEvent, MessageAdded, PolicyEvent, ViewChanged
-from codecompanion.model.messages import GATHERED_TAG, Message
+from codecompanion.model.gathered import Classification, Dropped, Gathered, Selection, Snippet, UtilityCalls
+from codecompanion.model.history import Insertion, LogEvent, MessageAdded, PolicyEvent, UsageReported, ViewChanged
+from codecompanion.model.messages import GATHERED_TAG, Message, Usage
+from codecompanion.reports.call_totals import estimate_savings
+from codecompanion.reports.cost import cost_report
 from codecompanion.reports.gathered_code import classified_text
+from codecompanion.reports.markdown import Page
 from codecompanion.retrieval.mentions import MAX_FILES
-from codecompanion.session.actions.code_report import show_gathered
+from codecompanion.session.actions.code_report import preview_code, show_gathered
 from codecompanion.session.actions.forking import fork
 from codecompanion.session.chat.buffer_entries import entries
 from codecompanion.session.state import State
@@ -28,7 +31,17 @@ from codecompanion.wire.events import (
     TurnFinished,
 )
 from codecompanion.wire.events import State as StateEvent
-from codecompanion.wire.requests import Buffer, ForkChat, Pin, RestoreMessage, ShowGathered, Snapshot, Submit
+from codecompanion.wire.requests import (
+    Buffer,
+    ForkChat,
+    Pin,
+    PreviewCode,
+    RestoreMessage,
+    ShowGathered,
+    Snapshot,
+    Submit,
+)
+from tests.unit.reports.logs import read_log
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says
 
 CODE = "### File: src/a.py\ndef secret(): ...\n"
@@ -97,6 +110,26 @@ async def asked(bench, session, *requests):
     for request in requests:
         session.submit(request)
         await bench.until(idle(session))
+
+
+async def test_the_cost_of_the_utility_model_is_logged_with_the_message_and_with_a_preview(tmp_path):
+    """The calls are part of the chat's cost, but neither of its context nor of its summaries."""
+    paid = UtilityCalls("small", "mini", (Usage(90, 4), Usage(80, 2)))
+
+    class Asks(FakeGatherer):
+        async def gather(self, question, tell):
+            return msgspec.structs.replace(await super().gather(question, tell), utility=paid)
+
+    bench, session = await bench_with(tmp_path, Asks())
+    await asked(bench, session, ask("how does it start?"))
+    await preview_code(session, PreviewCode(chat="chat-1", question="and how does it end?", snapshot=Snapshot()))
+    log = list(bench.store.load_events("chat-1"))
+    logged = [e.payload for e in log if isinstance(e.payload, UsageReported) and e.payload.purpose == "gathering"]
+    assert [one.other_passes for one in logged] == [(Usage(90, 4),), (Usage(80, 2),)] * 2
+    record = read_log(log)
+    assert [turn.question for turn in record.turns] == ["how does it start?"]
+    assert "- 4 requests for code search: 352 tokens" in cost_report(record, Page()).text
+    assert not estimate_savings(record).summary_tokens
 
 
 def roles(session):
