@@ -35,7 +35,7 @@ demo: setup ## the main job in a real headless Neovim, offline; DEMO=file.jsonl 
 chat: setup ## the demo, then its chat in an interactive Neovim, on the offline adapter
 	@$(PYTHON_ENV) -m codecompanion demo --chat $(DEMO)
 
-test: setup ## all tests but the slow ones, 6 minutes; T="path -k word" selects, slow ones too; SHUFFLE=7 reorders
+test: setup ## all tests but the slow ones, 10 minutes; T="path -k word" selects, slow ones too; SHUFFLE=7 reorders
 	@$(PYTHON_ENV) -m pytest -q -n $(WORKERS) --dist worksteal $(TIER) $(if $(SHUFFLE),--shuffle $(SHUFFLE)) $(T)
 
 check: export HYPOTHESIS_PROFILE = quick
