@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +23,37 @@ def stored(chat: ChatDriver, number: int, *, here: bool = True, hours: float = 1
     return row | {"cwd": cwd, "owned": False, "first_question": "", "last_question": ""} | fields
 
 
-def test_this_project_comes_first_with_age_messages_and_questions(chat: ChatDriver) -> None:
+def told(row: dict[str, Any]) -> str:
+    """Return the time of a row as the list shows it."""
+    at, now = datetime.fromtimestamp(row["updated"]), datetime.now()
+    days = (now.date() - at.date()).days
+    if days < 2:
+        return f"{'yesterday ' if days else ''}{at:%H:%M}"
+    return f"{at.day} {at:%b} {at:%H:%M}" if at.year == now.year else f"{at.day} {at:%b %Y}"
+
+
+def line(row: dict[str, Any], words: str, column: int) -> str:
+    """Return a line of the list whose times take `column` cells."""
+    return told(row).ljust(column) + "  " + words
+
+
+def test_this_project_comes_first_with_time_messages_and_questions(chat: ChatDriver) -> None:
     """Chats of other projects are below a line, with their folder; <CR> opens the chat under the cursor."""
     rows = [
         stored(chat, 1, here=False, hours=0, title="elsewhere"),
         stored(chat, 2, hours=3, messages=1, last_question="and why is that so?"),
-        stored(chat, 3, hours=50, first_question="title 3 is how it began", owned=True),
+        stored(chat, 3, hours=50, last_question="title 3", owned=True),
     ]
+    column = max(len(told(row)) for row in rows)
     chat.answer("list_sessions", rows)
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("Resume a chat")
     assert chat.nvim.lines() == [
-        "3 h ago      title 2 · 1 message",
-        "             and why is that so?",
-        "2 days ago   title 3 · 3 messages · open elsewhere",
+        line(rows[1], "title 2 · 1 message", column),
+        " " * column + "  and why is that so?",
+        line(rows[2], "title 3 · 3 messages · open elsewhere", column),
         "── other projects ──",
-        "just now     elsewhere · 3 messages · /somewhere/else",
+        line(rows[0], "elsewhere · 3 messages · /somewhere/else", column),
     ]
     screen = chat.nvim.screen()
     assert "<CR> choose · r rename · d delete · / search · q close" in screen
@@ -139,12 +155,13 @@ def test_the_first_tab_starts_the_host_and_finds_the_titles(chat: ChatDriver) ->
 
 @pytest.mark.parametrize("size", [(40, 20), (80, 24), (200, 60)])
 def test_the_list_fits_every_terminal(nvim_factory: Callable[..., Nvim], size: tuple[int, int]) -> None:
-    """The age and the beginning of the title are always visible."""
+    """The time and the beginning of the title are always visible."""
     chat = make_chat(nvim_factory, size=size)
-    chat.answer("list_sessions", [stored(chat, n, title=f"chat {n} " + "word " * 30) for n in range(60)])
+    rows = [stored(chat, n, title=f"chat {n} " + "word " * 30) for n in range(60)]
+    chat.answer("list_sessions", rows)
     chat.nvim.command("CodeCompanionChat Resume")
     screen = chat.nvim.wait_screen("more below|↓")
-    assert "1 h ago      chat 0 word" in screen
+    assert line(rows[0], "chat 0 word", 0) in screen
     assert re.search(r"…( *│\n│ +| · )3 messages", screen)
     assert "q close" in screen
 
@@ -159,11 +176,11 @@ def test_an_empty_open_chat_is_not_listed_and_the_current_one_is_marked(chat: Ch
     chat.answer("list_sessions", rows)
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("Resume a chat")
-    assert chat.nvim.lines() == ["1 h ago      New chat · draft", "1 h ago      title 3 · 3 messages"]
+    assert chat.nvim.lines() == [line(rows[0], "New chat · draft", 0), line(rows[2], "title 3 · 3 messages", 0)]
     chat.nvim.feed("q")
     chat.answer("list_sessions", [{**rows[0], "messages": 2, "title": "mine"}, rows[2]])
     chat.nvim.command("CodeCompanionChat Resume")
-    chat.nvim.wait_screen("1 h ago +mine · 2 messages · this chat")
+    chat.nvim.wait_screen(f"{told(rows[0])} +mine · 2 messages · this chat")
     chat.nvim.feed("q")
     chat.answer("list_sessions", [rows[0], rows[2]])
     chat.nvim.command("CodeCompanionChat Resume last")
@@ -221,12 +238,13 @@ def test_missing_chats_are_named_above_the_list_and_restored_with_one_key(chat: 
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("Resume a chat")
     assert chat.nvim.lines() == [f"── {missing}", "── b restores them from checkpoints"]
-    chat.answer("list_sessions", [stored(chat, 1)])
+    row = stored(chat, 1)
+    chat.answer("list_sessions", [row])
     chat.answer("list_missing", {"text": "", "chats": []})
     chat.nvim.feed("b")
     chat.nvim.wait_for(lambda: chat.sent("bring_back"), "bring_back")
     chat.nvim.wait_screen("title 1")
-    assert chat.nvim.lines() == ["1 h ago      title 1 · 3 messages"]
+    assert chat.nvim.lines() == [line(row, "title 1 · 3 messages", 0)]
 
 
 def test_the_line_about_missing_chats_disappears_once_they_are_restored(chat: ChatDriver) -> None:
@@ -280,25 +298,48 @@ def test_an_empty_chat_names_an_earlier_chat_of_the_folder(nvim_factory: Callabl
     assert "earlier:" not in chat.nvim.screen()
 
 
-def test_drafts_are_marked_and_equal_titles_have_a_time(chat: ChatDriver) -> None:
-    """Among chats with the same title and age, only the time differs."""
-    now = time.time() - 90
-    rows = [
-        stored(chat, 1, title="fix it", updated=now, draft=True),
-        stored(chat, 2, title="fix it", updated=now - 1),
-        stored(chat, 3, title="fix it", hours=30),
-        stored(chat, 4, title="other", updated=now),
-        stored(chat, 5, messages=0, draft=True, hours=2),
-    ]
+def test_drafts_are_marked(chat: ChatDriver) -> None:
+    rows = [stored(chat, 1, draft=True), stored(chat, 2, messages=0, draft=True)]
     chat.answer("list_sessions", rows)
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("Resume a chat")
-    first, second, *more = chat.nvim.lines()
-    assert re.fullmatch(r"\d\d:\d\d:\d\d     fix it · 3 messages · unsent draft", first)
-    assert re.fullmatch(r"\d\d:\d\d:\d\d     fix it · 3 messages", second)
-    assert first[:8] != second[:8]
-    assert more == [
-        "1 day ago    fix it · 3 messages",
-        "1 min ago    other · 3 messages",
-        "2 h ago      title 5 · draft",
+    assert chat.nvim.lines() == [
+        line(rows[0], "title 1 · 3 messages · unsent draft", 0),
+        line(rows[1], "title 2 · draft", 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("at", "shown"),
+    [
+        ("2026-03-02 14:05", "14:05"),
+        ("2026-03-02 00:00", "00:00"),
+        ("2026-03-01 23:59", "yesterday 23:59"),
+        ("2026-03-01 00:00", "yesterday 00:00"),
+        ("2026-02-28 23:59", "28 Feb 23:59"),
+        ("2026-01-03 09:07", "3 Jan 09:07"),
+        ("2025-11-03 09:07", "3 Nov 2025"),
+    ],
+)
+def test_a_time_is_written_as_people_write_it(chat: ChatDriver, at: str, shown: str) -> None:
+    now, then = (datetime.fromisoformat(text).timestamp() for text in ("2026-03-02 15:00", at))
+    assert chat.nvim.lua("return require('codecompanion.chat.lists.stored_lines').time(...)", then, now) == shown
+
+
+@pytest.mark.parametrize(
+    ("title", "said", "preview"),
+    [
+        ("why is it red?", "and why is it green?", "and why is it green?"),
+        ("why is it red?", "why is it red?", ""),
+        ("why is it red, or…", "why is it red, or is it not?", ""),
+        ("hi", "hi again, why is it red?", "hi again, why is it red?"),
+        ("why no check?", "src/a.py:6-7 ```python class A: ``` why no check?", ""),
+        ("why is it red?", "```python class A: pass", "class A: pass"),
+    ],
+)
+def test_a_preview_adds_to_the_title_and_has_no_fence(chat: ChatDriver, title: str, said: str, preview: str) -> None:
+    row = stored(chat, 1, title=title, first_question=said, last_question=said)
+    chat.answer("list_sessions", [row])
+    chat.nvim.command("CodeCompanionChat Resume")
+    chat.nvim.wait_screen("Resume a chat")
+    assert [text.strip() for text in chat.nvim.lines()[1:]] == ([preview] if preview else [])

@@ -44,7 +44,6 @@ local function sorted(items)
     item.here = is_within(folder, root)
     table.insert(item.here and here or others, item)
   end
-  lines.tell_apart(items)
   return vim.list_extend(here, others)
 end
 

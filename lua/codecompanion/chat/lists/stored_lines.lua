@@ -7,7 +7,7 @@ local scratch = require("codecompanion.screen.scratch_buffer")
 
 local M = {}
 
-local MINUTE, HOUR, DAY = 60, 3600, 86400
+local MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
 ---@class CodeCompanion.StoredChat
 ---@field id string
@@ -17,61 +17,26 @@ local MINUTE, HOUR, DAY = 60, 3600, 86400
 ---@field cwd string
 ---@field owned boolean Open in another Neovim
 ---@field draft? boolean It has unsent text
----@field when? string Replaces the age if another chat has the same title and age
----@field first_question? string
 ---@field last_question? string
 ---@field here? boolean It belongs to this project
 ---@field current? boolean The chat in which the list was opened
 
----@param count integer
----@param unit string
----@return string
-local function ago(count, unit)
-  return ("%d %s ago"):format(count, unit)
-end
-
----Return the time since `seconds`, in two or three words.
+---Return a time in the list's format: `14:05` today, `yesterday 14:05`, `3 Nov 14:05`, `3 Nov 2025`.
 ---@param seconds number Since the epoch
 ---@param now? number
 ---@return string
-function M.age(seconds, now)
-  local age = math.max(0, (now or os.time()) - seconds)
-  if age < MINUTE then
-    return "just now"
-  elseif age < HOUR then
-    return ago(math.floor(age / MINUTE), "min")
-  elseif age < DAY then
-    return ago(math.floor(age / HOUR), "h")
-  elseif age < 60 * DAY then
-    local days = math.floor(age / DAY)
-    return ago(days, days == 1 and "day" or "days")
+function M.time(seconds, now)
+  local at, today = math.floor(seconds), os.date("*t", math.floor(now or os.time()))
+  local date, clock = os.date("*t", at), tostring(os.date("%H:%M", at))
+  local midnight = os.time({ year = today.year, month = today.month, day = today.day, hour = 0 })
+  local last_midnight = os.time({ year = today.year, month = today.month, day = today.day - 1, hour = 0 })
+  if at >= midnight then
+    return clock
+  elseif at >= last_midnight then
+    return "yesterday " .. clock
   end
-  return tostring(os.date("%Y-%m-%d", math.floor(seconds)))
-end
-
----@param item CodeCompanion.StoredChat
----@return string
-local function age_of(item)
-  return item.when or M.age(item.updated)
-end
-
----Add a time to chats with the same title and age, which distinguishes them.
----@param items CodeCompanion.StoredChat[]
-function M.tell_apart(items)
-  local alike = {}
-  for _, item in ipairs(items) do
-    local key = item.title .. "\n" .. M.age(item.updated)
-    alike[key] = alike[key] or {}
-    table.insert(alike[key], item)
-  end
-  local today = os.date("%Y-%m-%d")
-  for _, same in pairs(alike) do
-    for _, item in ipairs(same) do
-      local at = math.floor(item.updated)
-      local format = os.date("%Y-%m-%d", at) == today and "%H:%M:%S" or "%m-%d %H:%M"
-      item.when = #same > 1 and tostring(os.date(format, at)) or nil
-    end
-  end
+  local after = date.year == today.year and clock or tostring(date.year)
+  return ("%d %s %s"):format(date.day, MONTHS:sub(3 * date.month - 2, 3 * date.month), after)
 end
 
 ---@param item CodeCompanion.StoredChat
@@ -86,19 +51,15 @@ local function messages(count)
   return numbers.counted(count, "message")
 end
 
----Return the last question, unless the title contains it.
+---Return the last question, unless it says what the title says.
 ---@param item CodeCompanion.StoredChat
 ---@return string
 local function preview(item)
-  local found, title = {}, M.title_of(item):lower()
-  for _, text in ipairs({ item.first_question or "", item.last_question or "" }) do
-    text = vim.trim((text:gsub("%s+", " ")))
-    local said = text == "" or text == found[1] or vim.startswith(title, text:lower())
-    if not said and not vim.startswith(text:lower(), (title:gsub("…$", ""))) then
-      found[#found + 1] = text
-    end
-  end
-  return table.concat(found, " … ")
+  -- previews stored by older versions may contain fences
+  local text = vim.trim(((item.last_question or ""):gsub("```+%w*", " "):gsub("%s+", " ")))
+  local title, cuts = M.title_of(item):gsub("…$", "")
+  local repeats = text == title or cuts > 0 and vim.startswith(text, title) or vim.endswith(text, " " .. title)
+  return repeats and "" or text
 end
 
 ---Return the details of a chat other than its title.
@@ -121,17 +82,17 @@ local function facts(item)
   return table.concat(parts, " · ")
 end
 
----Return one line for pickers: the age, the title, the other details.
+---Return one line for pickers: the time, the title, the other details.
 ---@param item CodeCompanion.StoredChat
 ---@return string
 function M.one(item)
   local shown = preview(item)
-  local line = ("%-11s  %s · %s"):format(age_of(item), M.title_of(item), facts(item))
+  local line = ("%s  %s · %s"):format(M.time(item.updated), M.title_of(item), facts(item))
   return shown == "" and line or (line .. " · " .. shown)
 end
 
 local RULE = "other projects"
-local AGE, MIN_TITLE = 13, 20
+local GAP, MIN_TITLE = 2, 20
 M.WIDEST = 110
 
 ---Return the lines of the float, and the chat of each line.
@@ -140,31 +101,36 @@ M.WIDEST = 110
 ---@return string[] lines
 ---@return table<integer, CodeCompanion.StoredChat> at
 function M.float(items, missing)
-  local lines, at = {}, {}
-  local room = math.min(M.WIDEST, vim.o.columns - 2) - AGE
+  local lines, at, column = {}, {}, 0
+  for _, item in ipairs(items) do
+    column = math.max(column, #M.time(item.updated) + GAP)
+  end
+  local width = math.min(M.WIDEST, vim.o.columns - 2)
+  local room, indent = width - column, (" "):rep(column)
   local function add(line, item)
     lines[#lines + 1] = line
     at[#lines] = item
   end
   if missing and missing ~= "" then
-    add(fit.cut("── " .. missing, room + AGE), nil)
+    add(fit.cut("── " .. missing, width), nil)
     add("── b restores them from checkpoints", nil)
   end
   for index, item in ipairs(items) do
     if not item.here and (index == 1 or items[index - 1].here) then
       add(("── %s ──"):format(RULE), nil)
     end
-    local known_of = " · " .. facts(item)
+    local known_of, time = " · " .. facts(item), M.time(item.updated)
+    time = time .. (" "):rep(column - #time)
     local left = room - api.nvim_strwidth(known_of)
     if left >= MIN_TITLE then
-      add(("%-11s  %s%s"):format(age_of(item), fit.cut(M.title_of(item), left), known_of), item)
+      add(time .. fit.cut(M.title_of(item), left) .. known_of, item)
     else
-      add(("%-11s  %s"):format(age_of(item), fit.cut(M.title_of(item), room)), item)
-      add((" "):rep(AGE) .. fit.cut(facts(item), room), item)
+      add(time .. fit.cut(M.title_of(item), room), item)
+      add(indent .. fit.cut(facts(item), room), item)
     end
     local shown = preview(item)
     if shown ~= "" then
-      add((" "):rep(AGE) .. fit.cut(shown, room), item)
+      add(indent .. fit.cut(shown, room), item)
     end
   end
   return lines, at

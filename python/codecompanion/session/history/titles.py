@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from codecompanion.errors import InputError
 from codecompanion.formats.cutting import cut_line
-from codecompanion.formats.regex import regex
+from codecompanion.formats.without_code import without_code
 
 TITLE_CHARS = 60
 GIVEN_CHARS = 200
-_QUOTED = regex(r"[^\n]{1,400}:\d+-\d+\n(`{3,20})[^\n`]{0,80}\n")
 
 
 def title_of(text: str, most: int = TITLE_CHARS) -> str:
-    """Return a chat's title: the first words of its first message on one line, skipping quoted lines of files."""
-    return cut_line((_after_quoted(text) or text)[: 10 * most], most)
-
-
-def _after_quoted(text: str) -> str:
-    """Return the text after any leading quoted lines, as written by `:'<,'>CodeCompanionChat`."""
-    while found := _QUOTED.match(text):
-        end = text.find(f"\n{found[1]}\n", found.end() - 1)
-        if end < 0:
-            return ""
-        text = text[end + len(found[1]) + 2 :].lstrip()
-    return text
+    """Return a chat's title: the first words of its first message on one line, without code blocks."""
+    return cut_line(without_code(text)[: 10 * most], most)
 
 
 def given_title(text: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from codecompanion.formats.cutting import cut_line
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
+from codecompanion.formats.without_code import without_code
 
 PREVIEW_CHARS = 160
 _BLOB_NAME = regex(rb'"([0-9a-f]{64})"')
@@ -24,8 +25,8 @@ _FROM_END = f"{_FROM_START} DESC"
 
 
 def preview_of(text: str) -> str:
-    """Return the beginning of a string on one line, storable in SQLite."""
-    return cut_line(text[: 4 * PREVIEW_CHARS], PREVIEW_CHARS).encode("utf-8", "replace").decode("utf-8")
+    """Return the beginning of a message on one line, without code blocks, storable in SQLite."""
+    return cut_line(without_code(text)[: 4 * PREVIEW_CHARS], PREVIEW_CHARS).encode("utf-8", "replace").decode("utf-8")
 
 
 def blobs_in(stored: bytes) -> set[str]:
