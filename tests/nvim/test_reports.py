@@ -214,6 +214,27 @@ def test_the_chart_has_colours_in_any_window(nvim_factory, tmp_path, columns, am
         assert all(first < line < last for line, _ in marks)
 
 
+def test_the_line_about_an_unknown_price_works_as_it_is_written(nvim_factory, tmp_path):
+    """R-359: the option that `/cost` names, with the value it shows, gives the next request a price."""
+    options = {}
+    for folder in ("without", "with"):
+        (tmp_path / folder).mkdir()
+        with ChatServerThread([reply("One.", usage=USAGE)], key=KEY) as server:
+            chat = start_chat(nvim_factory, tmp_path / folder, server, options=options)
+            chat.say("Why is it red?")
+            chat.send("/cost")
+            wait_title(chat, "# Cost of this chat: $0.0005" if options else "# Cost of this chat: 912 tokens")
+            if not options:
+                [line] = [text.strip("`") for text in chat.nvim.lines() if text.startswith("`adapters.http.")]
+                options = chat.nvim.lua(
+                    """local line = ...
+                       _G.adapters = { http = { loop = { opts = {} } } }
+                       assert(loadstring(line))()
+                       return { adapters = _G.adapters }""",
+                    line,
+                )
+
+
 def test_only_an_entry_for_a_local_model_server_is_free(nvim_factory, tmp_path):
     """R-359: any other loopback URL may be a gateway to a paid provider; a budget reports its uncounted calls."""
     for name in ("server", "gateway", "hidden"):

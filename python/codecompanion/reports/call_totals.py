@@ -139,7 +139,6 @@ class Savings(msgspec.Struct):
     shaped_tokens: int = 0
     usd: float | None = None
     summary_usd: float = 0.0
-    summary_tokens: int = 0
     broken_caches: int = 0
     too_large: int = 0
 
@@ -159,8 +158,6 @@ def estimate_savings(record: Record, sizes: Sequence[ContextSize] | None = None)
         savings.edits += change.kind == "edited"
         savings.compactions += change.kind == "compacted"
     for call in (call for call in record.calls if call.purpose == "summary"):
-        billed = sum(usage.prompt_tokens + usage.output_tokens for usage in call.passes)
-        savings.summary_tokens += billed or call.estimated_tokens
         savings.summary_usd += call.cost_usd or 0.0
     _save(savings, context_sizes(record) if sizes is None else sizes)
     if savings.usd is not None:

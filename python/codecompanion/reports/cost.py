@@ -1,6 +1,6 @@
 """Writes `/cost`: the cost of a chat, the savings by cache and context management, expensive turns (R-356, R-359).
 
-    title · total · Tokens per request · Tokens · Cache · Savings · Requests and tools · Budgets · Turns
+    title · total · Tokens per request · Tokens · Cache · Context management · Requests and tools · Budgets · Turns
 
 Every figure comes from the log; savings are estimates and marked `~`. `context_sizes` defines the baseline of the chart
 and the savings.
@@ -21,7 +21,6 @@ from codecompanion.reports.call_totals import Savings, Sums, estimate_savings, r
 from codecompanion.reports.context_sizes import ContextSize, context_sizes, shaped_tokens, total_sent
 from codecompanion.reports.drawn.size_chart import ChartLine, size_chart
 from codecompanion.reports.markdown import (
-    PRICE_UNKNOWN,
     Page,
     day_text,
     duration_text,
@@ -32,7 +31,7 @@ from codecompanion.reports.markdown import (
     tokens_text,
     usd_text,
 )
-from codecompanion.reports.money import REMEDY, costs_time, headline, known_usd, net_text, no_price, price_text
+from codecompanion.reports.money import costs_time, headline, known_usd, no_price, price_text, unknown_prices
 from codecompanion.reports.record import OTHER_PURPOSES, Call, Record, Stretch
 from codecompanion.reports.spending_budgets import Budget
 
@@ -73,7 +72,7 @@ def cost_report(
     if not record.forked_from:
         branch = []
     if not calls:
-        return CostReport("\n".join(["# Cost of this chat", "", *branch, EMPTY, *_budgets(budgets)]))
+        return CostReport("\n".join(["# Cost of this chat", "", *branch, EMPTY, *_budgets(budgets, Sums())]))
     sums, sizes = sum_calls(calls), context_sizes(record)
     savings = estimate_savings(record, sizes)
     chart = size_chart(sizes, page.width, ascii=page.ascii) if sizes else []
@@ -82,14 +81,14 @@ def cost_report(
         "",
         *branch,
         *_summary(record, sums, savings, page),
-        *_requests(chart, sizes, sums, savings, page),
+        *_requests(chart, sizes, savings),
         *_tokens(sums, page),
         *_counts(counts, page),
         *_time(calls, speeds, page),
         *_cache(calls, sums, page),
-        *_savings(savings, sums),
+        *_management(savings),
         *_calls(record, sums),
-        *_budgets(budgets),
+        *_budgets(budgets, sums),
         *_turns(record, sums, page),
     ]
     text = page_text(lines)
@@ -106,27 +105,16 @@ def _spans(text: str, chart: Sequence[ChartLine]) -> tuple[tuple[int, int, int, 
     )
 
 
-def _requests(
-    chart: Sequence[ChartLine], sizes: Sequence[ContextSize], sums: Sums, savings: Savings, page: Page
-) -> list[str]:
-    """Return the chart and the two sums that it shows, with their costs."""
+def _requests(chart: Sequence[ChartLine], sizes: Sequence[ContextSize], savings: Savings) -> list[str]:
+    """Return the chart and the two sums that it shows."""
     if not chart:
         return []
     lines = ["", "## Tokens per request", "", FENCE, *(line.text for line in chart), FENCE]
     if not savings.tokens:
         return lines
     sent = total_sent(sizes)
-    paid = usd_text(sums.usd) if sums.priced else no_price(sums)
-    would = saved = no_price(sums)
-    if savings.usd is not None:
-        would, saved = f"~{usd_text(sums.usd + savings.usd)}", f"~{usd_text(savings.usd)}"
-    rows = [
-        ("sent", tokens_text(sent), paid),
-        ("without", f"~{tokens_text(sent + savings.tokens)}", would),
-        ("saved", f"~{tokens_text(savings.tokens)}", saved),
-    ]
-    lines += ["", *_money_table(("", "tokens", "money"), rows, sums, page)]
-    note = "Without: requests including everything that edits, compactions and shaping removed."
+    without = tokens_text(sent + savings.tokens)
+    note = f"Sent: {tokens_text(sent)} tokens; without edits, compactions and shaping: ~{without}."
     if savings.too_large:
         those = counted(savings.too_large, "request") if savings.too_large > 1 else "One request"
         them = "count as a full window each" if savings.too_large > 1 else "counts as a full window"
@@ -146,10 +134,7 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
         days = f"of {first}" if first == last else f"of each day, {first} to {last}"
         table = f"else the list prices of {page.price_table}" if page.price_table else "else list prices"
         lines.append(f"Prices {days}: your `opts.price`, {table}.")
-    if sums.unpriced:
-        unpriced = [call for call in record.calls if call.reported and call.cost_usd is None]
-        models = ", ".join(sorted({call.model or call.adapter for call in unpriced}))
-        lines.append(f"{PRICE_UNKNOWN.capitalize()} for {counted(sums.unpriced, 'request')} ({models}). {REMEDY}")
+    lines += unknown_prices(record.calls)
     if sums.local:
         adapters = sorted({call.adapter for call in record.calls if call.is_local})
         took = f", in {duration_text(sums.local_ms)}" if sums.local_ms else ""
@@ -263,26 +248,23 @@ def _cache(calls: Sequence[Call], whole: Sums, page: Page) -> list[str]:
     return ["", "## Cache", "", *_money_table(head, rows, whole, page)]
 
 
-def _savings(savings: Savings, sums: Sums) -> list[str]:
+def _management(savings: Savings) -> list[str]:
+    """Return what edits, compactions and shaping did; the savings are listed above."""
     if not savings.edits and not savings.compactions and not savings.tokens:
         return []
-    lines = ["", "## Savings of context management (estimates)", ""]
+    lines = ["", "## Context management", ""]
     done = [
         *_some(savings.edits, "edit"),
         *_some(savings.compactions, "compaction"),
         *([f"{savings.undone} undone"] if savings.undone else []),
     ]
     lines += [f"- {', '.join(done)}"] if done else []
-    shaped = f", {tokens_text(savings.shaped_tokens)} of them by shaping requests" if savings.shaped_tokens else ""
-    lines.append(f"- ~{tokens_text(savings.tokens)} tokens were not sent again{shaped}")
+    if savings.shaped_tokens:
+        lines.append(f"- ~{tokens_text(savings.shaped_tokens)} of the tokens were left out by shaping requests")
     if savings.broken_caches:
-        below = " (cost included below)" if sums.priced else ""
-        lines.append(f"- changes invalidated the cache {counted(savings.broken_caches, 'time')}{below}")
-    if savings.summary_tokens:
-        price = f", {usd_text(savings.summary_usd)}" if savings.summary_usd else ""
-        lines.append(f"- summaries took {tokens_text(savings.summary_tokens)} tokens{price}")
-    if savings.usd is not None:
-        lines.append(f"- money: {net_text(savings.usd)}")
+        lines.append(f"- changes invalidated the cache {counted(savings.broken_caches, 'time')}")
+    if savings.usd is not None and savings.usd < 0:
+        lines.append("- the changes have cost more than they saved so far; later requests will make up for it")
     return lines
 
 
@@ -327,8 +309,10 @@ def _has_pruned(event: PolicyEvent) -> bool:
     return event.name == "context_pruned" and any(figures)
 
 
-def _budgets(budgets: Sequence[Budget]) -> list[str]:
-    lines = [f"- {line}" for budget in budgets if (line := budget.line())]
+def _budgets(budgets: Sequence[Budget], sums: Sums) -> list[str]:
+    """Return a line per budget; without a budget, the sum of all chats is shown if this chat is only a part of it."""
+    shown = [budget for budget in budgets if budget.limit_usd or usd_text(budget.spent_usd) != usd_text(sums.usd)]
+    lines = [f"- {line}" for budget in shown if (line := budget.line())]
     return ["", "## Budgets", "", *lines] if lines else []
 
 
@@ -346,7 +330,8 @@ def _turns(record: Record, whole: Sums, page: Page) -> list[str]:
     )
     cost, first_is = ("cost", "most expensive") if whole.priced else ("time", "longest")
     has_cost = whole.priced > 0 or costs_time(whole)
-    hidden = {*(() if has_cost else (cost,)), *(() if whole.uses_cache and len(summed) > 1 else ("hits",))}
+    is_one = len(summed) == 1  # its cost is the title, its hits are above
+    hidden = {*((cost,) if is_one or not has_cost else ()), *(() if whole.uses_cache and not is_one else ("hits",))}
     rows = [
         {
             "turn": str(stretch.number) if stretch.number else "-",
@@ -360,13 +345,10 @@ def _turns(record: Record, whole: Sums, page: Page) -> list[str]:
         for stretch, sums in summed
     ]
     head = [name for name in rows[0] if name not in hidden]
-    lines = ["", f"## Turns, {first_is if has_cost else 'largest'} first", ""]
+    lines = ["", "## Turns" if is_one else f"## Turns, {first_is if has_cost else 'largest'} first", ""]
     first, sums = summed[0]
-    if sums.priced and first.number:
-        lines += [
-            f"Turn {first.number} was the most expensive: {usd_text(sums.usd)}. `/trace {first.number}` shows it.",
-            "",
-        ]
+    if sums.priced and first.number and not is_one:
+        lines += [f"Turn {first.number} was the most expensive; `/trace {first.number}` shows it.", ""]
     cells = [[row[name] for name in head] for row in rows]
     return [*lines, *table(head, cells, page.width, "r" * (len(head) - 1))]
 

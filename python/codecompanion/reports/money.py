@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from codecompanion.reports.call_totals import Sums
-from codecompanion.reports.markdown import INCLUDED, LOCAL, PRICE_UNKNOWN, duration_text, tokens_text, usd_text
+from collections.abc import Iterable
 
-REMEDY = "To set a price, use the adapter's `opts.price`; see :help codecompanion-cost."
+from codecompanion.formats.plural import counted
+from codecompanion.reports.call_totals import Sums, sum_calls
+from codecompanion.reports.markdown import INCLUDED, LOCAL, PRICE_UNKNOWN, duration_text, tokens_text, usd_text
+from codecompanion.reports.record import Call
+
+EXAMPLE = "{ input = 0.5, output = 1.5 }"
 UNKNOWN = "unknown"
 """Text for an unknown price in a column of costs."""
 
@@ -22,6 +26,22 @@ def headline(sums: Sums) -> str:
     return f"{usd_text(sums.usd)}{' and more' if sums.unpriced else ''}"
 
 
+def unknown_prices(calls: Iterable[Call]) -> list[str]:
+    """Return a sentence on the calls without a known price, and the options that set it; [] if there are none."""
+    unpriced = [call for call in calls if call.reported and call.cost_usd is None]
+    if not unpriced:
+        return []
+    count = sum_calls(unpriced).unpriced
+    models = ", ".join(sorted({call.model or call.adapter for call in unpriced}))
+    names = sorted({call.adapter for call in unpriced})
+    keys = [f".{name}" if name.isidentifier() else f'["{name}"]' for name in names]
+    return [
+        f"{PRICE_UNKNOWN.capitalize()} for {counted(count, 'request')} ({models}). To set it for new requests, in US"
+        " dollars per million tokens, put in setup():",
+        *(f"`adapters.http{key}.opts.price = {EXAMPLE}`" for key in keys),
+    ]
+
+
 def no_price(sums: Sums) -> str:
     """Return the text shown instead of an amount if no payment is known."""
     return free(sums) if sums.included and not sums.unpriced else PRICE_UNKNOWN
@@ -35,13 +55,6 @@ def costs_time(sums: Sums) -> bool:
 def free(sums: Sums) -> str:
     """Return why calls cost nothing: a plan includes them, or the user's own servers answered them all."""
     return LOCAL if sums.local == sums.included else INCLUDED
-
-
-def net_text(usd: float) -> str:
-    """Return the savings or extra cost of context management so far, in words."""
-    if usd < 0:
-        return f"~{usd_text(-usd)} more than without it so far; later requests will make up for it"
-    return f"~{usd_text(usd)} less than without it so far"
 
 
 def known_usd(sums: Sums) -> float:

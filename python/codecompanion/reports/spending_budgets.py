@@ -64,20 +64,20 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         """Return the warning that the budget cannot limit this chat because a price is unknown."""
         return (
             f"Price unknown: the budget of {self.whose} ({usd_text(self.limit_usd)}, {self.key}) cannot count all"
-            " requests of this chat. Set the price with the adapter's `opts.price`."
+            " requests of this chat. `/cost` names the option that sets the price."
         )
 
     def line(self) -> str:
-        """Return the line for `/cost`, or "" without a limit, unless it adds a sum to the page."""
+        """Return the line for `/cost`, or "" without a limit, unless it has the sum of all chats."""
         name = "This chat" if self.scope == "chat" else "All chats"
-        least = "at least " if self.unpriced else ""
         if not self.limit_usd:
             shows_sum = self.scope == "total" and self.spent_usd > 0
-            return f"{name}: {least}{usd_text(self.spent_usd)}, no budget." if shows_sum else ""
+            return f"{name}: {usd_text(self.spent_usd)}, no budget.{self._uncounted()}" if shows_sum else ""
         if self.unpriced and not self.spent_usd:
             return f"{name}: a budget of {usd_text(self.limit_usd)}.{self._uncounted()}"
         share = round(100 * self.spent_usd / self.limit_usd)
         warned = f", warning from {round(100 * self.warn_at)} %" if self.warn_at else ""
+        least = "at least " if self.unpriced else ""
         state = "**used up**" if self.is_used_up else f"{least}{share} %"
         of = f"{usd_text(self.spent_usd)} of {usd_text(self.limit_usd)}"
         return f"{name}: {of} ({state}{warned}).{self._uncounted()}"

@@ -34,7 +34,7 @@ from codecompanion.reports.markdown import (
     tokens_text,
     usd_text,
 )
-from codecompanion.reports.money import REMEDY, UNKNOWN, free
+from codecompanion.reports.money import UNKNOWN, free, unknown_prices
 from codecompanion.reports.record import OTHER_PURPOSES, Call, Record, Stretch
 
 EMPTY = "No turn yet: send a message first."
@@ -143,9 +143,8 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
                 f" ({tokens_text(edit.cleared_tokens)} tokens, {edit.kind})"
                 for edit in report.server_edits
             ]
-    if any(call.reported and call.cost_usd is None for call in turn.calls):
-        lines += ["", f"Budgets do not count requests without a known price. {REMEDY}"]
-    return lines
+    unknown = unknown_prices(turn.calls)
+    return [*lines, "", *unknown] if unknown else lines
 
 
 def _call_table(turn: Stretch, page: Page) -> list[str]:

@@ -188,7 +188,6 @@ def test_calls_without_usage_count_by_estimate() -> None:
 def test_summaries_are_deducted_from_the_savings() -> None:
     record = read_log(worked_chat().events)
     savings = estimate_savings(record)
-    assert savings.summary_tokens == 31_500
     assert savings.summary_usd == pytest.approx(price(Usage(30_000, 1_500)))
 
 

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from codecompanion.adapters.speed import Speed
 from codecompanion.formats.cutting import cells, cut_cells, squeeze_cells
-from codecompanion.model.history import PolicyEvent, ReadTwice
+from codecompanion.model.history import PolicyEvent, ReadTwice, UsageReported
 from codecompanion.model.messages import Usage
 from codecompanion.reports.cost import EMPTY, LocalCounts, cost_report
 from codecompanion.reports.markdown import PRICE_UNKNOWN, Page, table, tokens_text, usd_text
-from codecompanion.reports.money import REMEDY
 from codecompanion.reports.spending_budgets import Budget
 from codecompanion.reports.trace import find_turn, trace_report
 
@@ -77,10 +76,34 @@ def test_an_unknown_price_is_never_zero() -> None:
     log.call(Usage(1_000, 10), priced=False)
     text = written(log, *(Budget(scope=scope, limit_usd=0, warn_at=0, spent_usd=0, unpriced=1) for scope in SCOPES))
     assert text.startswith("# Cost of this chat: 5.0k tokens\n")
-    assert f"Price unknown for 2 requests (claude). {REMEDY}" in text
+    assert "Price unknown for 2 requests (claude). To set it for new requests" in text
+    assert "\n`adapters.http.anthropic.opts.price = { input = 0.5, output = 1.5 }`\n" in text
     assert text.lower().count(PRICE_UNKNOWN) == 1
     assert "$" not in text
     assert not {"cost", "money"} & {cell.strip() for line in text.splitlines() for cell in line.split("|")}
+
+
+def test_an_amount_is_shown_once() -> None:
+    """One turn costs what the chat costs, and without other chats that is the cost of all chats."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(1_000_000))
+    log.end()
+    budgets = [Budget(scope=scope, limit_usd=0, warn_at=0, spent_usd=3) for scope in SCOPES]
+    assert written(log, *budgets).count("$3.00") == 1
+    text = written(log, budgets[0], Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=4, unpriced=1))
+    assert "- All chats: $4.00, no budget. 1 request without a known price is not counted.\n" in text
+    log.begin("again")
+    log.call(Usage(1_000_000))
+    log.end()
+    assert written(log, *budgets[:1]).count("$3.00") == 2  # one per turn
+
+
+def test_an_option_of_an_adapter_with_an_odd_name_is_valid_lua() -> None:
+    log = LogWriter()
+    log.begin("q")
+    log.add(UsageReported(message_id="m", adapter="my-server", model="m", usage=Usage(5), estimated_prompt_tokens=5))
+    assert '`adapters.http["my-server"].opts.price = {' in written(log)
 
 
 def test_a_short_chat_has_no_line_for_nothing() -> None:
@@ -92,7 +115,7 @@ def test_a_short_chat_has_no_line_for_nothing() -> None:
     assert text.count("1,320 | 50 % of the prompts") == 2  # read from the cache, and not
     assert text.count("50 %") == 2
     assert not re.search(r"(^|[-| ,])0 ", text.replace("             0 ", ""))
-    for title in ("Cache", "Savings", "Requests and tools", "Budgets"):
+    for title in ("Cache", "Context management", "Requests and tools", "Budgets"):
         assert f"## {title}" not in text
 
 
@@ -122,7 +145,7 @@ def test_a_chat_without_usage_is_reported_by_estimates() -> None:
     assert "| prompts without usage | ~2,000 | an estimate, not included above |" in text
     assert "~50.0k not sent" in text
     assert text.startswith("# Cost of this chat: ~5.1k tokens")
-    assert "- summaries took 3.1k tokens\n" in text
+    assert "- 1 request for summaries: 3.1k tokens\n" in text
     assert "|    1 |  ~5.0k |" in text
 
 
@@ -131,6 +154,8 @@ def test_a_partly_priced_chat_has_a_subtotal() -> None:
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000_000))
+    log.call(Usage(1_000, 10), priced=False)
+    log.begin("again")
     log.call(Usage(1_000, 10), priced=False)
     text = written(log)
     assert text.startswith("# Cost of this chat: $3.00 and more")
@@ -164,7 +189,7 @@ def test_the_context_packet_is_counted_sent_and_left_out() -> None:
     log.call(Usage(10_000), shaping={"packet_omitted": 40})
     text = written(log)
     assert "- context packet: 30 tokens sent, 40 left out" in text
-    assert "- ~40 tokens were not sent again, 40 of them by shaping requests" in text
+    assert "- ~40 of the tokens were left out by shaping requests" in text
 
 
 def test_a_pass_that_pruned_nothing_does_not_count() -> None:
@@ -185,7 +210,7 @@ def test_the_cost_of_context_management_is_not_hidden() -> None:
     log.call(Usage(61_000))
     text = written(log)
     assert "| ~-$" in text
-    assert "more than without it so far" in text
+    assert "cost more than they saved so far" in text
 
 
 def test_budgets_are_shown_with_uncounted_calls() -> None:
@@ -197,7 +222,7 @@ def test_budgets_are_shown_with_uncounted_calls() -> None:
         Budget(scope="chat", limit_usd=2, warn_at=0, spent_usd=0, unpriced=2),
     )
     assert "- This chat: $0.20 of $0.10 (**used up**, warning from 80 %)." in text
-    assert "- All chats: at least $3.00, no budget.\n" in text
+    assert "- All chats: $3.00, no budget. 2 requests without a known price are not counted.\n" in text
     assert "- This chat: a budget of $2.00. 2 requests without a known price are not counted." in text
 
 
@@ -335,6 +360,8 @@ def test_calls_to_own_servers_cost_time() -> None:
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000, 10, cache_read_tokens=5_000), local=True)
+    log.end()
+    log.begin("and")
     log.call(Usage(500, 20), local=True)
     log.end()
     speeds = {("anthropic", "claude"): Speed(930.0, 8.25).text}
@@ -346,7 +373,7 @@ def test_calls_to_own_servers_cost_time() -> None:
     assert speed == "- anthropic · claude now reads 930, writes 8.2 tokens/s"
     assert turns[0].endswith("longest first")
     assert turns[2].split("|")[2].strip() == "time"
-    assert turns[-1].split("|")[2].strip() == "3.0 s"
+    assert turns[-1].split("|")[2].strip() == "1.5 s"
     assert not {"money", "local", "cost"} & {cell.strip() for line in text.splitlines() for cell in line.split("|")}
     log.begin("again")
     log.call(Usage(1_000, 10))
@@ -370,7 +397,7 @@ def test_a_small_window_reads_well_in_every_width(width: int) -> None:
     page = msgspec.structs.replace(PAGE, width=width)
     text = cost_report(read_log(log.events), page, speeds=speeds).text
     assert max(len(line) for line in text.splitlines() if line.startswith("|")) <= width
-    assert "- ~400 tokens were not sent again, 400 of them by shaping requests" in text
+    assert "- ~400 of the tokens were left out by shaping requests" in text
     assert "now reads 930, writes 8.2 tokens/s" in text
     asked = "Question number 0: what does this function do, and why is it here?".split()
     for line in text.splitlines():

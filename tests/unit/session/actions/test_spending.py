@@ -100,7 +100,7 @@ async def test_calls_without_a_price_never_exhaust_a_budget(tmp_path):
     unknown, warning = [event.text for event in bench.of(Notice) if event.level == "WARN"]
     assert unknown == (
         "Price unknown: the budget of this chat ($1.00, interactions.chat.opts.budget) cannot count all"
-        " requests of this chat. Set the price with the adapter's `opts.price`."
+        " requests of this chat. `/cost` names the option that sets the price."
     )
     assert warning.endswith("2 requests without a known price are not counted.")
 
