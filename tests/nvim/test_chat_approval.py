@@ -24,16 +24,22 @@ def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_e
     """`]a` goes to the block, one key answers there; the block disappears on the host's event."""
     chat = chat_everywhere
     chat.accept("go")
-    ask(chat)
+    ask(chat, exact="exactly “rm -rf build\nmake” in sub")
     screen = chat.nvim.wait_screen(r"▎ run_command\n")
+    assert "▸ … run_command\n" in screen  # the block has the command
     assert "▎ rm -rf build" in screen
     assert "▎ g2 accept · g3 reject… · g1 always…\n" in screen
     assert "]a goes" not in screen  # the block is visible, and a key answers it from anywhere
     assert screen.count("approval") == 1  # in the bar: waiting for your approval
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("Always allow exactly this command in this chat")
+    question = r"In this chat, always allow exactly “rm -rf build make” in sub\? /approvals\W+revokes this\."
+    chat.nvim.wait_screen(question)
+    chat.nvim.feed("n")
+    chat.nvim.wait_for(lambda: "always allow" not in chat.nvim.screen(), "the question to close")
     assert chat.sent("approve") == []
-    chat.nvim.feed("<CR>")
+    chat.nvim.feed("g1")
+    chat.nvim.wait_screen(question)
+    chat.nvim.feed("y")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     assert chat.sent("approve") == [{"chat": chat.id, "call_id": "c9", "decision": "always", "reason": ""}]
     chat.nvim.feed("g2")
@@ -181,7 +187,7 @@ def test_a_call_for_the_network_names_the_hosts_and_always_allows_these(chat: Ch
     ask(chat, body="pip install x", title="pip install x", place="network", hosts=("pypi.org", "р.example"))
     assert "▎ ! Network: pypi.org, <U+0440>.example\n" in chat.text()
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("Always allow exactly this command and these hosts in this chat")
+    chat.nvim.wait_screen(r"every command may then reach pypi\.org,\W+<U\+0440>\.example\?")
 
 
 @pytest.mark.parametrize("width", [80, 40])
@@ -709,8 +715,8 @@ def test_a_decision_about_trust_updates_the_open_question_in_place(chat: ChatDri
     chat.push(again)
     chat.nvim.wait_screen("g1 always…")
     chat.nvim.feed("g1")
-    chat.nvim.wait_screen("Always allow insert_edit in this chat")
-    chat.nvim.feed("<CR>")
+    chat.nvim.wait_screen(r"In this chat, always allow insert_edit on any file\? Guarded files")
+    chat.nvim.feed("y")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     [sent] = chat.sent("approve")
     assert (sent["decision"], sent["text"]) == ("always", "b\nc\nours\n")
@@ -719,14 +725,15 @@ def test_a_decision_about_trust_updates_the_open_question_in_place(chat: ChatDri
 def test_always_can_cover_a_command_prefix_and_names_it(chat: ChatDriver) -> None:
     """Two steps after `g1`; the host decides, and the question stays open if it refuses."""
     chat.accept("go")
-    ask(chat, body="git status --short", covers="“git status” with harmless options")
+    exact, covers = "exactly “git status --short”", "“git status” on files of this project"
+    ask(chat, body="git status --short", exact=exact, covers=covers)
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("Always allow “git status” with harmless options")
+    chat.nvim.wait_screen(rf"In this chat, always allow.*\n.*{exact} .*\n.*{covers}")
     chat.nvim.feed("<C-c>")
     chat.nvim.wait_for(lambda: not chat.nvim.blocked(), "the prompt to close")
     assert chat.sent("approve") == []
     chat.nvim.feed("g1")
-    chat.nvim.wait_screen("Always allow “git status” with harmless options")
+    chat.nvim.wait_screen(covers)
     chat.nvim.feed("j<CR>")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     sent = chat.sent("approve")[0]
@@ -742,6 +749,32 @@ def test_always_can_cover_a_command_prefix_and_names_it(chat: ChatDriver) -> Non
     chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80])
+@pytest.mark.parametrize("covers", ["", "“make” with any options that run nothing else, until Makefile changes"])
+@pytest.mark.parametrize("where", ["]a", "G"])
+def test_the_question_about_always_leaves_the_approval_readable(
+    chat: ChatDriver, columns: int, covers: str, where: str
+) -> None:
+    """It opens below the block, or above where there is more space; at 40 columns as well."""
+    chat.nvim.command(f"set columns={columns}")
+    for number in range(8):
+        chat.accept(f"question {number}")
+    ask(chat, body="make\ntest", exact="exactly “make test”, until Makefile changes", covers=covers)
+    before = chat.nvim.wait_screen("▎ g2 accept")
+    block = before[before.index("▎ run_command") : before.index("g1 always…")]
+    chat.nvim.feed(where + "g1")
+    assert block in chat.nvim.wait_screen("always allow")
+
+
+def test_the_line_of_a_call_is_only_its_tool_while_its_approval_is_open(chat: ChatDriver) -> None:
+    """The command is on the screen once; a folder is named beside the tool."""
+    chat.accept("go")
+    ask(chat, body="make test", title="make test (in sub)", place="inside")
+    assert "▸ run_command\n\n▎ run_command in sub · in the sandbox\n▎ make test\n▎ g2" in chat.text()
+    chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
+    assert chat.text().endswith("▸ run_command rm\n\n## Me\n")
+
+
 def test_a_command_whose_makefile_changed_explains_the_second_question(chat: ChatDriver) -> None:
     chat.accept("go")
     ask(chat, body="make test", again="Makefile changed since you allowed it")
@@ -755,9 +788,9 @@ def test_yolo_shows_its_exceptions(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: chat.sent("set_yolo"), "set_yolo")
     assert (
         "! YOLO mode is on: tools run without asking. Exceptions: delete_file, run_command,"
-        " changes to files that run code (Makefile, .git, CI …)." in chat.text()
+        " changes to guarded files (Makefile, .git, CI …)." in chat.text()
     )
-    chat.nvim.wait_screen(r"YOLO but delete_file, run_command, files that run code")
+    chat.nvim.wait_screen(r"YOLO but delete_file, run_command, guarded files")
     chat.nvim.feed("gty")
     chat.nvim.wait_for(lambda: len(chat.sent("set_yolo")) == 2, "set_yolo")
     assert "YOLO mode is off: tools ask again." in chat.text()
@@ -765,7 +798,7 @@ def test_yolo_shows_its_exceptions(chat: ChatDriver) -> None:
 
 def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
     """In one float that stays in place; no part of a row can be hidden in it."""
-    until = "“flake8” with harmless options, until a file that defines it appears or changes"
+    until = "“flake8” with any options that run nothing else, until its build or settings files change"
     rows = [
         {"grant": "a", "tool": "insert_edit", "what": "", "configured": False},
         {"grant": "b", "tool": "run_command", "what": "make \u202etset", "configured": False},
@@ -776,10 +809,10 @@ def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
     chat.answer("revoke_grant", "run_command asks again: make test")
     chat.nvim.command("CodeCompanion approvals")
     screen = chat.nvim.wait_screen("Runs without asking in this chat")
-    assert "insert_edit  every call, except on files that run code" in screen
+    assert "insert_edit  any file, except guarded files (Makefile, .git, CI …)" in screen
     assert "run_command  make <U+202E>tset" in screen
     assert "run_command  git status …  · from your configuration" in screen
-    assert re.search(r"until a file that defines it\s+│\W+appears or changes", screen), screen
+    assert re.search(r"until its build\W+or settings files change", screen), screen
     place = chat.nvim.lua("return vim.api.nvim_win_get_position(0)")
     chat.answer("list_grants", [rows[0], *rows[2:]])
     chat.nvim.feed("jx")

@@ -154,7 +154,7 @@ def test_the_bar_keeps_its_useful_parts_in_yolo_mode(
         assert "YOLO" in bar
     if columns in (80, 200):
         assert "· gpt-4o ·" in bar
-    assert ("files that run code" in bar) == (columns in (80, 200) and not asks)
+    assert ("guarded files" in bar) == (columns == 200 or (columns == 80 and not asks))
 
 
 @pytest.mark.parametrize(("columns", "count"), [(120, 2), (200, 3)])

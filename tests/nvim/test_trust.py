@@ -175,8 +175,8 @@ def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_facto
         assert "is off:" not in screen
         assert WAITS not in screen
         chat.press_on_approval("g1")
-        chat.nvim.wait_screen("Always allow insert_edit in this chat")
-        chat.nvim.feed("<CR>")
+        chat.nvim.wait_screen("always allow insert_edit on any file?")
+        chat.nvim.feed("y")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
         assert (tmp_path / "work" / "a.py").read_text() == "two\n"
 

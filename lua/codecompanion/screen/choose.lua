@@ -101,6 +101,7 @@ end
 ---@field layout? fun(): string[], integer Returns as many lines as before, and their width, after the editor was
 ---resized
 ---@field on_resize? fun(bufnr: integer)
+---@field clear_of? fun(): CodeCompanion.Rows?
 
 ---Open a list in a float, in place of Neovim's own: non-blocking, searchable, and with markable items.
 ---@param lines string[]
@@ -119,6 +120,7 @@ function M.list(lines, at, options, done)
     footer = hints(options),
     layout = options.layout,
     on_resize = options.on_resize,
+    clear_of = options.clear_of,
   })
   vim.wo[win].cursorline = true
   local on = scratch.keys(bufnr, win, at)
@@ -201,7 +203,13 @@ local function own_list(items, options, done)
   end
   local bufnr = M.list(lines, function(line)
     return by_line[line]
-  end, { title = options.prompt or "Choose", many = options.many, wrap = true, hanging = options.hanging }, done)
+  end, {
+    title = options.prompt or "Choose",
+    many = options.many,
+    wrap = true,
+    hanging = options.hanging,
+    clear_of = options.clear_of,
+  }, done)
   local ns, first, current = api.nvim_create_namespace("codecompanion.chat.choose_dim"), nil, nil
   for line, text in ipairs(lines) do
     local item = by_line[line]
@@ -219,7 +227,7 @@ local function own_list(items, options, done)
 end
 
 ---Choose an item. Our own list also supports `group_of(item)`, the heading above adjacent items, `is_dim(item)`,
----`is_current(item)`, where the cursor starts, and `hanging`.
+---`is_current(item)`, where the cursor starts, `hanging` and `clear_of()`.
 ---@generic T
 ---@param items T[]
 ---@param options table As for `vim.ui.select`

@@ -1,5 +1,5 @@
----Asks a question that is answered with one key, in a small float at the cursor. Works from Insert mode and blocks
----nothing.
+---Asks a question that is answered with one key, in a small float at the cursor or clear of given rows. Works from
+---Insert mode and blocks nothing.
 
 local api = vim.api
 
@@ -72,18 +72,21 @@ local function fill(bufnr, lines)
 end
 
 ---@param lines string[]
+---@param clear_of? fun(): CodeCompanion.Rows?
 ---@return table
-local function window_config(lines)
+local function window_config(lines, clear_of)
   local width = 1
   for _, line in ipairs(lines) do
     width = math.max(width, api.nvim_strwidth(line))
   end
+  local height, clear = math.min(#lines, math.max(vim.o.lines - 4, 1)), clear_of and clear_of()
+  local space = vim.o.lines - vim.o.cmdheight - 1
   return {
-    relative = "cursor",
-    row = 1,
-    col = 0,
+    relative = clear and "editor" or "cursor",
+    row = clear and require("codecompanion.screen.clear_of").row(clear, height + 2, space) or 1,
+    col = clear and math.max(0, math.min(clear.column, vim.o.columns - width - 2)) or 0,
     width = math.min(width, math.max(vim.o.columns - 2, 1)),
-    height = math.min(#lines, math.max(vim.o.lines - 4, 1)),
+    height = height,
     style = "minimal",
     border = "rounded",
     zindex = 150,
@@ -106,8 +109,9 @@ end
 ---@param question string
 ---@param answers CodeCompanion.Answer[]
 ---@param on_answer fun(key?: string)
+---@param clear_of? fun(): CodeCompanion.Rows? Returns rows of the screen that stay readable if possible
 ---@return CodeCompanion.Confirmation
-function M.ask(question, answers, on_answer)
+function M.ask(question, answers, on_answer, clear_of)
   local from, insert = api.nvim_get_current_win(), api.nvim_get_mode().mode:sub(1, 1) == "i"
   local at_end = insert and vim.fn.col(".") >= vim.fn.col("$")
   local width = math.max(10, math.min(vim.o.columns - 2, WIDEST))
@@ -115,7 +119,7 @@ function M.ask(question, answers, on_answer)
   local bufnr = scratch.new({})
   scratch.name(bufnr, require("codecompanion.text.fit").cut_words(question, MAX_NAME))
   fill(bufnr, lines)
-  local win = api.nvim_open_win(bufnr, true, window_config(lines))
+  local win = api.nvim_open_win(bufnr, true, window_config(lines, clear_of))
   vim.wo[win].wrap = false
   vim.cmd.stopinsert()
   local open = true
@@ -159,7 +163,7 @@ function M.ask(question, answers, on_answer)
       if open and api.nvim_buf_is_valid(bufnr) then
         local fresh = layout(text, answers, width)
         fill(bufnr, fresh)
-        local config = window_config(fresh)
+        local config = window_config(fresh, clear_of)
         api.nvim_win_set_width(win, config.width)
         api.nvim_win_set_height(win, config.height)
       end

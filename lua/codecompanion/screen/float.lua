@@ -24,6 +24,7 @@ local MEASURED_LINES = 500 -- more lines fill the screen anyway
 ---@field on_resize? fun(bufnr: integer) Called after the float was resized
 ---@field layout? fun(): string[], integer Returns lines and width after the editor was resized
 ---@field width? number Share of the editor, or columns; four fifths by default
+---@field clear_of? fun(): CodeCompanion.Rows? Returns rows of the screen that stay readable if possible
 
 ---@param size number
 ---@param whole integer
@@ -106,6 +107,19 @@ function M.default_width()
   return math.max(10, math.min(math.max(MIN_WIDTH, math.floor(vim.o.columns * SHARE)), vim.o.columns - 2))
 end
 
+---Return the row of a float: centred, or clear of the rows that it must not cover.
+---@param options CodeCompanion.FloatOptions
+---@param height integer Without the border
+---@param rows integer Rows of the screen that the float may use
+---@return integer
+local function row_of(options, height, rows)
+  local clear = options.clear_of and options.clear_of()
+  if clear then
+    return require("codecompanion.screen.clear_of").row(clear, height + 2, rows)
+  end
+  return math.max(0, math.floor((rows - height - 2) / 2))
+end
+
 ---Return the position of the float: centred, within the available space.
 ---@param options CodeCompanion.FloatOptions
 ---@param lines string[]
@@ -120,7 +134,7 @@ local function place(options, lines)
     relative = "editor",
     width = width,
     height = height,
-    row = math.max(0, math.floor((rows - height - 2) / 2)),
+    row = row_of(options, height, rows),
     col = math.max(0, math.floor((columns - width - 2) / 2)),
   }
 end
@@ -136,7 +150,7 @@ local function fit_height(options, win)
   local rows = vim.o.lines - vim.o.cmdheight - 1
   local height = math.max(1, math.min(api.nvim_win_text_height(win, {}).all, rows - 2))
   if height ~= api.nvim_win_get_height(win) then
-    local row, col = math.max(0, math.floor((rows - height - 2) / 2)), api.nvim_win_get_config(win).col
+    local row, col = row_of(options, height, rows), api.nvim_win_get_config(win).col
     api.nvim_win_set_config(win, { relative = "editor", height = height, row = row, col = col })
   end
 end

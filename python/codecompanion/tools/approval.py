@@ -200,19 +200,24 @@ class Approvals(msgspec.Struct, frozen=True):
         from codecompanion.tools.commands.offer import covered  # not needed at startup
 
         files = self.files.get(family.digest, ())
-        return covered([family.name], files, is_bound=family.digest != "", folder=family.folder)
+        return covered([family], files)
 
     def _grant_of(self, key: str) -> Grant:
         """Return the grant for the key of a question (`ApprovalQuestion.key`)."""
         tool, _, rest = key.partition(":")
         folder, between, command = rest.partition("\0")
-        command, _, digest = command.partition("\0")
-        what = rest if not between else f"{command} (in {folder})" if folder else command
-        if digest:
-            from codecompanion.tools.commands.offer import until_changed  # not needed at startup
+        what = rest
+        if between:
+            from codecompanion.tools.commands.offer import exactly  # not needed at startup
 
-            what += until_changed(self.files.get(digest, ()))
+            command, _, digest = command.partition("\0")
+            what = exactly(command, folder, digest, self.files.get(digest, ()))
         return Grant(f"always:{key}", tool, what)
+
+    def narrowest(self, question: ApprovalQuestion) -> str:
+        """Return what `always` without a family grants, in the words of `grants` ("" = every call of the tool)."""
+        known = {question.offer.digest: question.offer.files}
+        return msgspec.structs.replace(self, files=known)._grant_of(question.key).what
 
     def without(self, grant_id: str) -> Approvals:
         """Return the approvals with one grant revoked."""

@@ -321,9 +321,10 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
 
     A file change also has its absolute `path` and whole contents with Unix line endings: `before` or `after` is "" for
     a missing file, and both are "" for a file too large to compare in the editor. `why`: the reason to ask regardless
-    of grants, in which case `always` grants nothing; `again`: why an earlier grant no longer applies. `covers`: the
-    commands that `always` could cover besides the exact one, as text after "Always allow" ("" if none). `narrowed`: why
-    nothing can be granted (the text in the context that prevents it), in one line.
+    of grants, in which case `always` grants nothing; `again`: why an earlier grant no longer applies. `exact`: what
+    `always` grants ("" = every call of the tool); `covers`: the commands that it could cover instead ("" if none), both
+    as text after "always allow" and as `list_grants` returns them. `narrowed`: why nothing can be granted (the text in
+    the context that prevents it), in one line.
 
     `kind` "compact": a request does not fit while compaction is paused; the answer "once" compacts and sends it;
     `reason`: the focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input;
@@ -342,6 +343,7 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     after: str = ""
     why: str = ""
     again: str = ""
+    exact: str = ""
     covers: str = ""
     narrowed: str = ""
     kind: Literal["call", "compact", "sampling", "elicitation"] = "call"

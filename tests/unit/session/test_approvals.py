@@ -29,6 +29,9 @@ async def _start(tmp_path, *replies, **tools):
     return bench, session
 
 
+ON_FILES = "on files of this project, with any options that run or write nothing else"
+
+
 async def _asked(bench, count):
     await bench.until(lambda: len(bench.of(ApprovalRequested)) == count)
     return bench.of(ApprovalRequested)[-1]
@@ -41,7 +44,8 @@ async def test_a_command_prefix_is_offered_accepted_and_covers_later_commands(tm
         calls(_call(2, "run_command", command="echo two three")),
         calls(_call(3, "run_command", command="echo four > five")),
     )
-    assert (await _asked(bench, 1)).covers == "“echo” with harmless options, on workspace files"
+    asked = await _asked(bench, 1)
+    assert (asked.exact, asked.covers) == ("exactly “echo one”", f"“echo” {ON_FILES}")
     session.desk.answer(Approve(call_id="c1", decision="always", family=True))
     third = await _asked(bench, 2)
     assert (third.call_id, third.covers) == ("c3", "")
@@ -63,8 +67,9 @@ async def test_the_list_words_a_grant_as_its_question_did(tmp_path):
         session.desk.answer(Approve(call_id=asked.call_id, decision="always", family=True))
     await bench.idle(session)
     rows = session.grants.carry_out(ListGrants())
-    assert offered[1] == "“flake8” with harmless options, until a file that defines it appears or changes"
-    assert offered[2] == "“make all” with harmless options, until Makefile changes"
+    runs = "with any options that run nothing else, until"
+    assert offered[1] == f"“flake8” {runs} its build or settings files change"
+    assert offered[2] == f"“make all” {runs} Makefile changes"
     assert sorted(row["what"] for row in rows) == sorted(offered)
     await session.close()
     again = await bench.resume()
@@ -214,10 +219,11 @@ async def test_standing_approvals_are_listed_stored_and_revoked(tmp_path):
     rows = session.grants.carry_out(ListGrants())
     assert [(row["tool"], row["what"]) for row in rows] == [
         ("create_file", ""),
-        ("run_command", "echo two (in sub)"),
-        ("run_command", "“pwd” with harmless options, on workspace files"),
+        ("run_command", "exactly “echo two” in sub"),
+        ("run_command", f"“pwd” {ON_FILES}"),
     ]
-    assert session.grants.carry_out(RevokeGrant(grant=rows[1]["grant"])) == "run_command asks again: echo two (in sub)"
+    said = session.grants.carry_out(RevokeGrant(grant=rows[1]["grant"]))
+    assert said == "run_command asks again: exactly “echo two” in sub"
     with pytest.raises(InputError, match="already"):
         session.grants.carry_out(RevokeGrant(grant=rows[1]["grant"]))
     left = session.desk.approvals

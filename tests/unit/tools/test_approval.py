@@ -11,7 +11,7 @@ import pytest
 from codecompanion.model.messages import ToolSpec
 from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.approval import Approvals
-from codecompanion.tools.commands.offer import Family, Offer, exact_key
+from codecompanion.tools.commands.offer import Family, Offer, covered, exact_key
 from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 
@@ -111,6 +111,7 @@ def test_a_configured_prefix_covers_commands_that_begin_with_its_words_and_no_ot
 
 
 _STATUS, _HEAD = Family("git status"), Family("head")
+ON_FILES = " on files of this project, with any options that run or write nothing else"
 
 
 def _offered(command: str, *families: Family, files: tuple[str, ...] = (), folder: str = "") -> ApprovalQuestion:
@@ -126,8 +127,14 @@ def test_a_command_prefix_covers_lines_that_need_no_other_one() -> None:
     assert approvals.needs_question(tool, _offered("git status | head", _STATUS, _HEAD))
     assert approvals.needs_question(tool, _offered("git status > x"))
     assert not approvals.always
-    assert [grant.what for grant in approvals.grants()] == ["“git status” with harmless options, on workspace files"]
+    assert [grant.what for grant in approvals.grants()] == [f"“git status”{ON_FILES}"]
     assert not approvals.without(approvals.grants()[0].id).families
+
+
+def test_the_words_of_an_offer_end_only_the_commands_that_files_define() -> None:
+    runs = " in sub with any options that run nothing else, until sub/Makefile changes"
+    text = covered((_STATUS, Family("make a", "sub", "aa"), _HEAD, Family("make b", "sub", "aa")), ("sub/Makefile",))
+    assert text == f"“git status” and “head”{ON_FILES}; “make a” and “make b”{runs}"
 
 
 @pytest.mark.parametrize("family", [False, True])

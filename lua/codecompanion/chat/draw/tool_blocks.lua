@@ -32,6 +32,45 @@ function M.started(chat, event)
   )
 end
 
+---Draw the block of a call again in its rows.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@param first integer
+---@param last integer
+---@param tool table The new item
+local function redraw(chat, item, first, last, tool)
+  local block = blocks.tool(tool)
+  buffer.edit(chat, function()
+    api.nvim_buf_clear_namespace(chat.bufnr, marks.decor, first, last)
+    if last > first + 1 then
+      buffer.remove(chat, first + 1, last)
+    end
+    if #block.lines > 1 then
+      buffer.insert(chat, first + 1, vim.list_slice(block.lines, 2))
+    end
+    -- not nvim_buf_set_text(): on 0.11 a fold that ends with the line would lose it
+    vim.fn.setbufline(chat.bufnr, first + 1, buffer.for_vim({ block.lines[1] }))
+    chat.items[item.id] = nil
+    tool.id = item.id
+    draw.decorate(chat, first, block)
+  end)
+end
+
+---While the block of an approval shows what a call would do, its own line is only the name of the tool.
+---@param chat CodeCompanion.Chat
+---@param call_id string
+---@param is_asked boolean
+function M.asked(chat, call_id, is_asked)
+  local item = chat.calls[call_id]
+  if item and item.status == "running" and (item.is_asked or false) ~= is_asked then
+    local first, last = marks.item_rows(chat, item)
+    item.is_asked = is_asked
+    if first and last then
+      redraw(chat, item, first, last, item)
+    end
+  end
+end
+
 ---Draw the result of a call: the second half of its line, and the output below it in a fold.
 ---@param chat CodeCompanion.Chat
 ---@param event table tool_finished event
@@ -55,25 +94,11 @@ function M.finished(chat, event)
     status = event.status,
     change = event.change,
   }
-  local block = blocks.tool(tool)
-  if not first then
-    draw.append(chat, block)
-    return
+  if first and last then
+    redraw(chat, item, first, last, tool)
+  else
+    draw.append(chat, blocks.tool(tool))
   end
-  buffer.edit(chat, function()
-    api.nvim_buf_clear_namespace(chat.bufnr, marks.decor, first, last)
-    if last > first + 1 then
-      buffer.remove(chat, first + 1, last)
-    end
-    if #block.lines > 1 then
-      buffer.insert(chat, first + 1, vim.list_slice(block.lines, 2))
-    end
-    -- not nvim_buf_set_text(): on 0.11 a fold that ends with the line would lose it
-    vim.fn.setbufline(chat.bufnr, first + 1, buffer.for_vim({ block.lines[1] }))
-    chat.items[item.id] = nil
-    tool.id = item.id
-    draw.decorate(chat, first, block)
-  end)
 end
 
 ---Remove a note from a line that has it.

@@ -12,6 +12,17 @@ local scratch = require("codecompanion.screen.scratch_buffer")
 local M = {}
 
 local HANGING = 4
+---Tools whose grant covers changes to every file but those that always ask.
+local CHANGES_FILES = { insert_edit = true, create_file = true }
+
+---@param row table
+---@return string
+local function what_of(row)
+  if row.what ~= "" then
+    return visible.line(row.what).text
+  end
+  return CHANGES_FILES[row.tool] and "any file, except guarded files (Makefile, .git, CI …)" or "every call"
+end
 
 ---@param rows table[]
 ---@return string[]
@@ -21,10 +32,9 @@ local function lines_of(rows)
     width = math.max(width, api.nvim_strwidth(row.tool))
   end
   return vim.tbl_map(function(row)
-    local what = row.what == "" and "every call, except on files that run code" or visible.line(row.what).text
     local tool = row.tool .. (" "):rep(width - api.nvim_strwidth(row.tool))
     local where = row.configured and "  · from your configuration" or ""
-    return blocks.one_line(("%s  %s%s"):format(tool, what, where))
+    return blocks.one_line(("%s  %s%s"):format(tool, what_of(row), where))
   end, rows)
 end
 
@@ -74,10 +84,9 @@ local function show(chat, rows)
     end)
   end)
   on("K", "Show the whole call", function(row)
-    local what = row.what == "" and "every call" or row.what
     local lines = vim.tbl_map(function(line)
       return line.text
-    end, visible.lines(what))
+    end, visible.lines(row.what == "" and what_of(row) or row.what))
     float.open({ title = row.tool, lines = lines, footer = "q close", filetype = "sh" })
   end)
 end

@@ -1,41 +1,86 @@
----Asks for the scope of an "always" answer: which calls to allow from now on.
+---Asks for the scope of an "always" answer: which calls to allow from now on. A single scope is a yes/no question.
 
 local choose = require("codecompanion.screen.choose")
+local fit = require("codecompanion.text.fit")
 local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
+
+---Maximum number of cells of a command; the block shows all of it.
+local MAX_WHAT = 120
+local TITLE = "In this chat, always allow"
+local REVOKE = "/approvals revokes this."
 
 ---@class CodeCompanion.AlwaysScope
 ---@field text string
 ---@field family? boolean All commands that the question offers, not only this one
 
----Return the scopes that "always" can allow.
+---@param text string
+---@return string
+local function shown(text)
+  return fit.squeeze(visible.line((text:gsub("%s*\n%s*", " "))).text, MAX_WHAT)
+end
+
+---Return what else the answer allows: hosts, which every command of the chat may reach from then on.
+---@param event table approval_requested event
+---@return string
+local function hosts_of(event)
+  if event.place ~= "network" then
+    return ""
+  end
+  local hosts = table.concat(event.hosts or {}, ", ")
+  return ("; every command may then reach %s"):format(hosts ~= "" and visible.line(hosts).text or "any host")
+end
+
+---Return the scopes that "always" can allow, narrowest first.
 ---@param event table approval_requested event
 ---@return CodeCompanion.AlwaysScope[]
 local function scopes_of(event)
+  local what = event.exact == event.path and vim.fn.fnamemodify(event.exact, ":~:.") or event.exact
   if event.filetype ~= "sh" then
-    local but = event.path ~= "" and ", except on files that run code" or ""
-    return { { text = ("Always allow %s in this chat%s"):format(event.name, but) } }
+    what = event.name .. (what ~= "" and " " .. what or "")
+  elseif what == "" then
+    what = "exactly this command"
   end
-  local hosts = ""
-  if event.place == "network" then
-    local count = #(event.hosts or {})
-    hosts = count == 0 and " and any host" or count == 1 and " and this host" or " and these hosts"
-  end
-  local found = { { text = ("Always allow exactly this command%s in this chat"):format(hosts) } }
+  local found = { { text = shown(what) } }
   if event.covers ~= "" then
-    found[2] = { text = ("Always allow %s%s"):format(visible.line(event.covers).text, hosts), family = true }
+    found[2] = { text = visible.line(event.covers).text, family = true }
+  end
+  for _, scope in ipairs(found) do
+    scope.text = scope.text .. hosts_of(event)
   end
   return found
 end
 
+---Return the question about the only scope.
+---@param event table approval_requested event
+---@param scope CodeCompanion.AlwaysScope
+---@return string
+local function question_of(event, scope)
+  local is_any_file = event.path ~= "" and event.exact == ""
+  local but = is_any_file and "Guarded files (Makefile, .git, CI …) still ask; " or ""
+  local what = scope.text .. (is_any_file and " on any file" or "")
+  return ("%s %s? %s%s"):format(TITLE, what, but, REVOKE)
+end
+
 ---Ask for the scope of "always".
 ---@param event table approval_requested event
+---@param clear_of fun(): CodeCompanion.Rows? Returns the rows of the screen that show the approval
 ---@param chosen fun(scope: CodeCompanion.AlwaysScope)
-function M.ask(event, chosen)
-  choose.select(scopes_of(event), {
-    prompt = "Accept, and allow from now on",
+function M.ask(event, clear_of, chosen)
+  local scopes = scopes_of(event)
+  if #scopes == 1 then
+    local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
+    return require("codecompanion.screen.confirm").ask(question_of(event, scopes[1]), answers, function(key)
+      if key == "y" then
+        chosen(scopes[1])
+      end
+    end, clear_of)
+  end
+  choose.select(scopes, {
+    prompt = TITLE,
     kind = "codecompanion.always",
+    clear_of = clear_of,
     format_item = function(scope)
       return scope.text
     end,

@@ -21,6 +21,8 @@ local questions = require("codecompanion.chat.state.questions")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
+local shown = require("codecompanion.chat.buffer.shown")
+local tools = require("codecompanion.chat.draw.tool_blocks")
 local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
@@ -165,7 +167,12 @@ local ACTIONS = {
       local why = ("%s: %s"):format(said, visible().line(approval.event.narrowed).text)
       return say.line({ why, said .. "; the approval says why", said }, severity.WARN)
     end
-    require("codecompanion.chat.question.always_scope").ask(approval.event, function(scope)
+    local function rows()
+      local first, last = marks.item_rows(chat, approval.item)
+      local win = shown.visible(chat)[1]
+      return first and win and require("codecompanion.screen.clear_of").lines(win, first, last) or nil
+    end
+    require("codecompanion.chat.question.always_scope").ask(approval.event, rows, function(scope)
       send(chat, approval, "always", { family = scope.family })
     end)
   end,
@@ -355,6 +362,7 @@ function M.requested(chat, event)
     why = "",
     again = "",
     narrowed = "",
+    exact = "",
     covers = "",
     filetype = "text",
     kind = "call",
@@ -368,6 +376,7 @@ function M.requested(chat, event)
       return annotate(chat)
     end
   end
+  tools.asked(chat, event.call_id, event.name ~= "")
   local before = chat.tail_kind
   local block = draw.append(chat, require("codecompanion.chat.question.approval_block").block(chat, event))
   local approval = chat.put_away[event.call_id]
@@ -421,6 +430,7 @@ local function take_away(chat, call_id)
         end
       end
       chat.items[approval.item.id] = nil
+      tools.asked(chat, call_id, false)
       table.remove(chat.approvals, index)
       diff_view().closed(approval)
       break

@@ -200,6 +200,10 @@ local function title_of_call(event, width)
   local what = event.title ~= event.name and visible.line(event.title).text or ""
   local first = visible.line((event.body:match("^[^\n]*"))).text
   local title = BAR .. (event.name ~= "" and event.name or "approval")
+  local folder = vim.startswith(what, first) and what:sub(#first + 1):match("^ %((in .+)%)$")
+  if folder then -- the body has the command
+    title, what = ("%s %s"):format(title, folder), ""
+  end
   if what ~= "" and what ~= first and first:sub(1, #what) ~= what then
     local before = title .. ": "
     if vim.startswith(what, event.name .. " ") then -- the tool's own title contains its name

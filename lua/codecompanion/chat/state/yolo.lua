@@ -18,11 +18,11 @@ local function still_asking()
   return names
 end
 
----Return text for the status line: `YOLO but delete_file, run_command, files that run code`.
+---Return text for the status line: `YOLO but delete_file, run_command, guarded files`.
 ---@return string
 function M.label()
   local names = still_asking()
-  names[#names + 1] = "files that run code"
+  names[#names + 1] = "guarded files"
   return "YOLO but " .. table.concat(names, ", ")
 end
 
@@ -34,7 +34,7 @@ function M.sentence(on)
     return "YOLO mode is off: tools ask again."
   end
   local names = still_asking()
-  names[#names + 1] = "changes to files that run code (Makefile, .git, CI …)"
+  names[#names + 1] = "changes to guarded files (Makefile, .git, CI …)"
   return ("YOLO mode is on: tools run without asking. Exceptions: %s."):format(table.concat(names, ", "))
 end
 

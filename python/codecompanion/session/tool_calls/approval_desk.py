@@ -85,6 +85,7 @@ class ApprovalDesk:
             again=question.again,
             narrowed=question.narrowed,
             covers="" if question.narrowed else question.offer.covers,
+            exact=self.approvals.narrowest(question),
             place=question.place,
             note=question.note,
             hosts=question.hosts,

@@ -59,6 +59,7 @@ class ToolChatAccess:
             why=question.why,
             note=question.note,
             narrowed=question.narrowed,
+            exact=self._desk.approvals.narrowest(question),
             place=question.place,
             hosts=question.hosts,
             retry=True,

@@ -77,8 +77,8 @@ def _of_line(line: tuple[SimpleCommand, ...], folder: Path, workspace: Workspace
             family = Family(name, "" if where == "." else where, defined.digest)
             files |= dict.fromkeys(defined.files)
         families[family] = None
-    digest, names = _digest(families), [family.name for family in families]
-    return Offer(tuple(families), covered(names, tuple(files), is_bound=digest != ""), digest, tuple(files))
+    granted, named = tuple(families), tuple(files)
+    return Offer(granted, covered(granted, named), _digest(granted), named)
 
 
 def _unwrapped(words: tuple[str, ...]) -> tuple[str, ...]:

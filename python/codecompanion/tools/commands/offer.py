@@ -31,23 +31,32 @@ class Offer(msgspec.Struct, frozen=True):
     files: tuple[str, ...] = ()
 
 
-def covered(names: Sequence[str], files: Sequence[str] = (), *, is_bound: bool, folder: str = "") -> str:
-    """Return the commands that a grant covers and its condition, as the text after "Always allow".
+def covered(families: Sequence[Family], files: Sequence[str] = ()) -> str:
+    """Return the commands that grants of these families cover, and their conditions, as the text after "always allow".
 
-    `names`: of the families. `is_bound`: defining files end the grant; `files` are their names, if known. `folder`: the
-    only folder in which it applies, "" = any.
+    `files`: the names of the files that define the families, if known.
     """
+    found = []
+    if free := [f"“{family.name}”" for family in families if not family.digest]:
+        found.append(
+            f"{_listed(free, 'and')} on files of this project, with any options that run or write nothing else"
+        )
+    if bound := [f"“{family.name}”" for family in families if family.digest]:
+        where = next((f" in {family.folder}" for family in families if family.folder), "")
+        found.append(f"{_listed(bound, 'and')}{where} with any options that run nothing else{until_changed(files)}")
+    return "; ".join(found)
+
+
+def exactly(command: str, folder: str, digest: str, files: Sequence[str]) -> str:
+    """Return what the grant of one command covers and its condition, as the text after "always allow"."""
     where = f" in {folder}" if folder else ""
-    what = f"{_listed([f'“{name}”' for name in names], 'and')}{where} with harmless options"
-    if not is_bound:
-        return f"{what}, on workspace files"
-    return what + until_changed(files)
+    return f"exactly “{command}”{where}{until_changed(files) if digest else ''}"
 
 
 def until_changed(files: Sequence[str]) -> str:
     """Return the condition of a grant bound to defining files; () = none exists yet, or their names are unknown."""
     if not files:
-        return ", until a file that defines it appears or changes"
+        return ", until its build or settings files change"
     named = [*files[: _NAMED - 1], f"{len(files) - _NAMED + 1} more"] if len(files) > _NAMED else list(files)
     return f", until {_listed(named, 'or')} changes"
 
