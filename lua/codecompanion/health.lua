@@ -89,7 +89,7 @@ local function check_configuration()
   if not ok then
     return health.error("The configuration cannot be read: " .. tostring(found))
   end
-  for _, problem in ipairs(found.problems) do
+  for _, problem in ipairs(require("codecompanion.config.findings").problems(found)) do
     health.error(problem)
   end
   for _, failure in ipairs(found.failures) do

@@ -270,7 +270,7 @@ def test_a_failing_key_function_is_named(child: Nvim, body: str, said: str) -> N
         ('{ a = { extends = "b" }, b = { extends = "a" } }', 'adapters.http.a: extends itself through "a"'),
         ('{ mine = function() error("boom") end }', "adapters.http.mine: the function failed: "),
         ("{ mine = function() return 7 end }", "adapters.http.mine: the function returned number; expected a table"),
-        ("{ mine = 7 }", "adapters.http.mine: got number 7; expected string, table or function"),
+        ("{ mine = 7 }", "adapters.http.mine: got 7; expected string, table or function"),
         (
             '{ mine = { extends = "openai", hedaers = {} } }',
             "adapters.http.mine.hedaers: unknown key; did you mean `headers`?",

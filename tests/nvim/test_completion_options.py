@@ -52,10 +52,10 @@ def test_the_options_reach_the_host(config: Config) -> None:
         ("url = 'ftp://localhost'", "completion.url: expected an address that begins with http:// or https://"),
         (f"api_key = '{SECRET}'", "completion.api_key: expected the name of an environment variable"),
         ("filetypes = { 'lua', 'python' }", "completion.filetypes: 1 = lua; expected filetypes with true or false"),
-        ("keymaps = { acept = '<C-l>' }", "did you mean `completion.keymaps.accept`?"),
+        ("keymaps = { acept = '<C-l>' }", "did you mean `accept`?"),
         ("max_tokens = 0", "completion.max_tokens: got 0; the minimum is 1"),
         ("adapter = 'opnai'", 'completion.adapter: there is no adapter "opnai"'),
-        ("enable = true", "did you mean `completion.enabled`?"),
+        ("enable = true", "did you mean `enabled`?"),
     ],
 )
 def test_mistakes_are_reported_with_their_key(config: Config, option: str, wanted: str) -> None:

@@ -69,7 +69,7 @@ def test_our_own_option_name_takes_precedence(config: Config) -> None:
     ],
 )
 def test_a_mistake_at_an_old_place_is_reported_at_its_new_place(config: Config, path: str, ours: str) -> None:
-    assert f"{ours}: got number 7" in config.setup(at(path, "7")).errors
+    assert f"{ours}: got 7" in config.setup(at(path, "7")).errors
 
 
 @pytest.mark.parametrize("path", ["strategies", "memory", "adapters", "strategies.chat", "memory.opts", "opts"])

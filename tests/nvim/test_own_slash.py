@@ -117,7 +117,7 @@ def test_a_command_can_be_disabled(nvim_factory: Factory) -> None:
             "{ ['a b'] = { callback = function() end } }",
             "a b: a name must be a letter, then letters, digits, `_` or `-`",
         ),
-        ("{ mine = { callback = 'x' } }", 'mine.callback: got string "x"; expected function'),
+        ("{ mine = { callback = 'x' } }", 'mine.callback: got "x"; expected function'),
     ],
 )
 def test_a_mistake_is_named_and_affects_only_that_command(nvim_factory: Factory, commands: str, problem: str) -> None:

@@ -39,9 +39,9 @@ def test_many_mistakes_are_one_line_that_fits(
     assert last_line(nvim).rstrip().endswith(PROBLEMS)
     assert len([line for line in nvim.messages().split("\n") if line]) == 1
     if size[0] >= 80:
-        assert "codecompanion: mistakes in setup()" in nvim.messages()
+        assert "26 mistakes in setup()" in nvim.messages()
     nvim.command("CodeCompanion problems")
-    screen = nvim.wait_screen("26 mistakes: ignored")
+    screen = nvim.wait_screen(r"26 mistakes in setup\(\)")
     assert "nonsense_a: unknown key" in screen
     assert not nvim.blocked()
     nvim.feed("q")
@@ -55,6 +55,44 @@ def test_a_single_long_mistake_is_shortened_to_a_line_that_fits(
     nvim = nvim_factory(size=size, init=setup("{ ['" + "x" * 300 + "'] = 1 }"))
     nvim.wait_for(lambda: PROBLEMS in nvim.screen(), PROBLEMS)
     assert not nvim.blocked()
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "message"),
+    [
+        ("{ displya = {} }", 80, "setup(): displya: unknown key; did you mean `display`?"),
+        (
+            "{ display = { chat = { window = { width = 'wide' } } } }",
+            80,
+            'display.chat.window.width: got "wide"; expected number or function',
+        ),
+        (
+            "{ interactions = { chat = { adapter = 'antropic' } } }",
+            80,
+            "interactions.chat.adapter is wrong: :CodeCompanion problems",
+        ),
+        (
+            "{ completion = { debounce = '1' }, displya = {} }",
+            80,
+            "2 mistakes, first completion.debounce: :CodeCompanion problems",
+        ),
+        ("{ completion = { debounce = '1' }, displya = {} }", 60, "2 mistakes in setup(): :CodeCompanion problems"),
+    ],
+)
+def test_the_message_names_the_first_wrong_option_if_it_fits(
+    nvim_factory: Callable[..., Nvim], options: str, columns: int, message: str
+) -> None:
+    nvim = nvim_factory(size=(columns, 24), init="vim.o.showcmd = true; vim.o.ruler = true\n" + setup(options))
+    nvim.wait_for(lambda: last_line(nvim).strip() == message, message)
+
+
+def test_the_list_shows_the_value_used_instead(nvim_factory: Callable[..., Nvim]) -> None:
+    options = "{ display = { chat = { window = { width = 'wide' } } }, interactions = { chat = { adapter = 'x' } } }"
+    nvim = nvim_factory(size=(140, 24), init=setup(options))
+    nvim.command("CodeCompanion problems")
+    screen = nvim.wait_screen("2 mistakes")
+    assert 'width: got "wide"; expected number or function (used instead: 0.5)' in screen
+    assert "(used instead: offline, without a model)" in screen
 
 
 def test_an_unknown_adapter_is_reported_in_the_chat_before_anything_is_sent(
@@ -72,7 +110,7 @@ def test_an_unknown_adapter_is_reported_in_the_chat_before_anything_is_sent(
 def test_a_late_setup_reports_the_same(nvim_factory: Callable[..., Nvim]) -> None:
     nvim = nvim_factory(size=(70, 15))
     nvim.command("lua require('codecompanion').setup({ a = 1, b = 2 })")
-    nvim.wait_screen(r"mistakes in setup\(\): :CodeCompanion problems")
+    nvim.wait_screen(r"2 mistakes in setup\(\), first a: :CodeCompanion problems")
     assert not nvim.blocked()
     nvim.command("lua require('codecompanion').setup({})")
     nvim.command("CodeCompanion problems")
@@ -118,7 +156,7 @@ def test_invalid_policies_leave_the_host_the_chats_and_other_policies_alone(
     assert "Internal error" not in nvim.screen()
     assert nvim.messages() == ""
     nvim.command("CodeCompanion problems")
-    screen = nvim.wait_screen("3 mistakes: ignored")
+    screen = nvim.wait_screen(r"3 mistakes in setup\(\): these options are ignored")
     assert "policies.no stages.stage[1]: got 'x'; expected a stage" in screen
     assert "policies.step.stage[1].step: got a table; expected a list of steps" in screen
     assert "policies.tier.stage[1].tier: got a table; expected a list of tiers" in screen
@@ -157,7 +195,7 @@ def test_a_choice_invalid_for_one_adapter_applies_to_the_others(nvim_factory: Ca
     told = json.loads(nvim.lua("return vim.json.encode(require('codecompanion.config').for_host())"))
     assert (told["chat"]["policy"], told["chat"]["adapter_policies"]) == ("cowork", {"anthropic": "kodacode"})
     assert nvim.lua("return require('codecompanion.config').findings().problems") == [
-        "interactions.chat.opts.policy.openai: got number 7; expected string"
+        "interactions.chat.opts.policy.openai: got 7; expected string"
     ]
 
 
@@ -171,7 +209,7 @@ def test_the_hosts_findings_about_adapters_are_reported_before_a_chat(
     nvim.wait_screen("displya: unknown key")
     nvim.command("CodeCompanion problems")
     assert not nvim.blocked()
-    screen = nvim.wait_screen("3 mistakes: ignored")
+    screen = nvim.wait_screen(r"3 mistakes in setup\(\): these options are ignored")
     assert "adapters.http.openai.opts.timeuot: unknown key; did you mean `timeout`?" in screen
     assert 'adapters.http.openai.url: got "localhost"; expected http://… or https://…' in screen
     nvim.feed("q")

@@ -17,6 +17,7 @@ local values = require("codecompanion.config.check_value")
 ---@field options table Defaults, with the user's valid options merged over them
 ---@field given table Only the user's valid options, normalised
 ---@field problems string[] One line each, starting with the key path
+---@field used table<string, string> Value used instead, by problem, if there is a single one
 ---@field warnings string[] Deprecated names
 ---@field for_chats? string[] Problems that each chat reports
 ---@field foreign string[] Keys of codecompanion.nvim that have no effect here
@@ -25,6 +26,7 @@ local values = require("codecompanion.config.check_value")
 ---@class CodeCompanion.Walk
 ---@field schema CodeCompanion.Option
 ---@field problems string[]
+---@field used table<string, string>
 ---@field warnings string[]
 ---@field foreign string[]
 local Walk = {}
@@ -154,16 +156,21 @@ function Walk:without_aliases(node, value, path)
 end
 
 ---@param node CodeCompanion.Option
+---@return string[]
+local function names_of(node)
+  return vim.tbl_map(function(field)
+    return field.name
+  end, node.fields or {})
+end
+
+---@param node CodeCompanion.Option
 ---@param path string[]
 ---@param key any
 function Walk:unknown(node, path, key)
-  local name = tostring(key)
-  local siblings = vim.tbl_map(function(field)
-    return field.name
-  end, node.fields or {})
+  local name, siblings = tostring(key), names_of(node)
   local near = type(key) == "string" and nearest.word(name, siblings) or nil
   if near then
-    return self:problem(at(path, name), ("unknown key; did you mean `%s`?"):format(table.concat(at(path, near), ".")))
+    return self:problem(at(path, name), ("unknown key; did you mean `%s`?"):format(near))
   end
   local other = type(key) == "string" and nearest.elsewhere(self.schema, name) or nil
   if other then
@@ -218,15 +225,22 @@ local function lacks_all(node, value)
   end)
 end
 
+---Return whether the name of an incomplete user-defined entry is a misspelled built-in name.
+---@param node CodeCompanion.Option
+---@param key string
+---@param value any
+---@return boolean
+local function is_misspelled(node, key, value)
+  local required = node.values and node.values.require
+  local lacks = required and type(value) == "table" and value[required] == nil
+  return lacks and nearest.word(key, names_of(node)) ~= nil
+end
+
 ---@param node CodeCompanion.Option
 ---@param path string[]
 ---@param key string
 function Walk:nameless(node, path, key)
-  local siblings = vim.tbl_map(function(field)
-    return field.name
-  end, node.fields or {})
-  local near = nearest.word(key, siblings)
-  if near then
+  if nearest.word(key, names_of(node)) then
     return self:unknown(node, path, key)
   end
   local wanted = "`" .. table.concat(node.values.one_of, "` or `") .. "`"
@@ -252,6 +266,8 @@ function Walk:free_keys(node, source, known, path, merged, given)
       self:problem(path, ("the name %s is not UTF-8 text"):format(vim.inspect(key)))
     elseif not known[key] and type(key) == "string" and lacks_all(node.values, value) then
       self:nameless(node, path, key)
+    elseif not known[key] and type(key) == "string" and is_misspelled(node, key, value) then
+      self:unknown(node, path, key)
     elseif not known[key] and node.values and type(key) == "string" then
       merged[key], given[key] = self:option(node.values, value, at(path, key))
     elseif not known[key] then
@@ -271,7 +287,11 @@ function Walk:option(node, value, path)
   end
   local ok, normalised = self:leaf(node, value, path)
   if not ok then
-    return values.default_of(node), nil
+    local default = values.default_of(node)
+    if default ~= nil and type(default) ~= "table" then
+      self.used[self.problems[#self.problems]] = vim.inspect(default)
+    end
+    return default, nil
   elseif node.type == "table" and type(node.default) == "table" then
     return vim.tbl_deep_extend("force", node.default, normalised), normalised
   end
@@ -284,13 +304,14 @@ local M = {}
 ---@param user any Argument of setup()
 ---@return CodeCompanion.Checked
 function M.merge(schema, user)
-  local walk = setmetatable({ schema = schema, problems = {}, warnings = {}, foreign = {} }, Walk)
+  local walk = setmetatable({ schema = schema, problems = {}, used = {}, warnings = {}, foreign = {} }, Walk)
   local ours, moves = moved.apply(user)
   local options, given = walk:section(schema, ours, {})
   return {
     options = options,
     given = given or {},
     problems = walk.problems,
+    used = walk.used,
     warnings = walk.warnings,
     foreign = walk.foreign,
     moves = moves,

@@ -11,11 +11,12 @@ function M.kind_of(value)
   if type(value) == "table" and #value > 0 and vim.islist(value) then
     return "a list"
   end
-  local shown = type(value) == "string" and (" " .. vim.inspect(value:sub(1, 60))) or ""
-  if type(value) == "number" or type(value) == "boolean" then
-    shown = " " .. tostring(value)
+  if type(value) == "string" then
+    return vim.inspect(value:sub(1, 60))
+  elseif type(value) == "number" or type(value) == "boolean" then
+    return tostring(value)
   end
-  return type(value) .. shown
+  return type(value)
 end
 
 ---@param types string[]

@@ -7,6 +7,7 @@ local MORE = ":CodeCompanion problems"
 
 ---@class CodeCompanion.Findings
 ---@field problems string[] Mistakes, each with its key path; the default applies
+---@field used? table<string, string> Value used instead, by problem, if there is a single one
 ---@field old_names string[] Deprecated names that still work
 ---@field foreign string[] Options of codecompanion.nvim that have no effect here
 ---@field moves CodeCompanion.Move[] Options of codecompanion.nvim that were renamed
@@ -20,6 +21,28 @@ local function counted(count, one, many)
   return count > 0 and ("%d %s"):format(count, count == 1 and one or many) or nil
 end
 
+---Return the sentences about mistakes, longest first. Each names the first option with a mistake, if it fits.
+---@param problems string[]
+---@param is_all boolean Whether there are no other findings
+---@return string[]
+local function about_mistakes(problems, is_all)
+  local first = problems[1]:gsub("^setup%(%): ", "")
+  local option = first:match("^([^%s:]+): ")
+  local stop = first:find("%p$") and "" or "."
+  if #problems == 1 then
+    local sentences = { "setup(): " .. first .. (is_all and "" or ("%s More: %s"):format(stop, MORE)), first }
+    sentences[3] = option and ("%s is wrong: %s"):format(option, MORE)
+    return vim.list_extend(sentences, { "1 mistake in setup(): " .. MORE, "1 mistake: " .. MORE })
+  end
+  local count = ("%d mistakes"):format(#problems)
+  local sentences = { ("%s in setup(). First: %s%s All: %s"):format(count, first, stop, MORE) }
+  if option then
+    sentences[2] = ("%s in setup(), first %s: %s"):format(count, option, MORE)
+    sentences[3] = ("%s, first %s: %s"):format(count, option, MORE)
+  end
+  return vim.list_extend(sentences, { ("%s in setup(): %s"):format(count, MORE), ("%s: %s"):format(count, MORE) })
+end
+
 ---Return the message shown right after startup in several lengths, longest first, to fit command lines of any width;
 ---empty if nothing was found.
 ---@param findings CodeCompanion.Findings
@@ -28,6 +51,8 @@ function M.sentences(findings)
   local problems, old, foreign = #findings.problems, #findings.old_names, #findings.foreign
   if problems + old + foreign == 0 then
     return {}
+  elseif problems > 0 then
+    return vim.list_extend(about_mistakes(findings.problems, old + foreign == 0), { MORE })
   end
   local function sentence(...)
     local parts = {}
@@ -36,21 +61,15 @@ function M.sentences(findings)
     end
     return ("%s: %s"):format(table.concat(parts, ", "), MORE)
   end
-  local mistakes = problems > 0 and "mistakes" or nil -- without a number, because the host checks the rest later
   local theirs = "%s of codecompanion.nvim %s nothing here"
   local names = counted(old, "old name", "old names")
-  local whole = {}
-  if problems + old + foreign == 1 and foreign == 0 then
-    whole[1] = findings.problems[1] or findings.old_names[1]
-  end
-  return vim.list_extend(whole, {
+  return vim.list_extend(old + foreign == 1 and { findings.old_names[1] } or {}, {
     sentence(
-      mistakes and mistakes .. " in setup()",
       names and names .. " in setup()",
       counted(foreign, theirs:format("option", "does"), theirs:format("options", "do"))
     ),
-    sentence(mistakes, names, counted(foreign, "option does nothing here", "options do nothing here")),
-    sentence(mistakes or names or counted(foreign, "unused option", "unused options")),
+    sentence(names, counted(foreign, "option does nothing here", "options do nothing here")),
+    sentence(names or counted(foreign, "unused option", "unused options")),
     MORE,
   })
 end
@@ -72,6 +91,16 @@ local function section(lines, heading, entries)
   end
 end
 
+---Return the mistakes, each with the value used instead, if there is a single one.
+---@param findings CodeCompanion.Findings
+---@return string[]
+function M.problems(findings)
+  return vim.tbl_map(function(problem)
+    local used = (findings.used or {})[problem]
+    return used and ("%s (used instead: %s)"):format(problem, used) or problem
+  end, findings.problems)
+end
+
 ---Return all findings as Markdown.
 ---@param findings CodeCompanion.Findings
 ---@param of_prompts? string[] Problems with prompts
@@ -79,7 +108,9 @@ end
 function M.report(findings, of_prompts)
   local lines = {}
   local problems, foreign = findings.problems, findings.foreign
-  section(lines, counted(#problems, "mistake: ignored", "mistakes: ignored"), problems)
+  local ignored = #problems == 1 and "this option is ignored" or "these options are ignored"
+  local heading = counted(#problems, "mistake in setup(): ", "mistakes in setup(): ")
+  section(lines, heading and heading .. ignored, M.problems(findings))
   local failures = findings.failures or {}
   section(lines, counted(#failures, "failure in your own code", "failures in your own code"), failures)
   local prompts = of_prompts or {}

@@ -87,6 +87,7 @@ local function check_adapters(result)
   if not exists("interactions.chat.adapter", chat.adapter) then
     local problem = result.problems[#result.problems]
     result.for_chats = { problem .. (problem:find("%p$") and "" or ".") .. " New chats use offline, without a model." }
+    result.used[problem] = "offline, without a model"
     chat.adapter, given.adapter = "offline", nil
   end
   local path = "interactions.chat.opts.context_management.compaction.adapter"
@@ -151,6 +152,7 @@ function M.findings()
   local failures = vim.list_extend(vim.list_extend({}, failed_here), failed_there)
   return {
     problems = problems,
+    used = now.used,
     old_names = now.warnings,
     foreign = now.foreign,
     moves = now.moves,

@@ -86,7 +86,7 @@ async def test_the_default_policy_continues_with_its_own_value(tmp_path: Path) -
         (STYLE, "response_style"),
         ('interactions.chat.opts.context_packet.enabled_sections.1: got "x"', "context_packet.enabled_sections.1"),
         (f'{OPTIONS}.sessions.response_style: got "loud"', "sessions.response_style"),
-        (f"{OPTIONS}.compaction_threshold: got boolean true", "compaction_threshold"),
+        (f"{OPTIONS}.compaction_threshold: got true", "compaction_threshold"),
         (f"{OPTIONS}.editing.keep_cycles: got -1; the smallest value is 0", ""),
         (f"{OPTIONS}.compaction_treshold: unknown key", ""),
         (f"{OPTIONS}.policy: unknown key here; did you mean `interactions.chat.opts.policy`?", ""),
