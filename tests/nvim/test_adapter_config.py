@@ -204,14 +204,25 @@ def test_a_key_is_named_by_its_location(child: Nvim, place: str) -> None:
     assert adapters.said == ""
 
 
-@pytest.mark.parametrize("key", ["sk-proj-4f9a8c", "gsk_4f9a8clowercase", "4f9a8c77", "key with blanks"])
+KEYS_THEMSELVES = ["sk-proj-4f9a8c", "gsk_4f9a8clowercase", "4f9a8c77", "key with blanks", "4F9A8C77" * 4, "AB12" * 8]
+
+
+@pytest.mark.parametrize("key", KEYS_THEMSELVES)
 def test_a_literal_key_in_the_configuration_is_refused_and_never_shown(child: Nvim, key: str) -> None:
     """Lesson 44: neither in the error nor in the settings for the host."""
     adapters = Adapters(child, f'{{ mine = {{ extends = "openai", env = {{ api_key = "{key}" }} }} }}')
     assert "adapters.http.mine.env.api_key: expected the name of an environment variable" in adapters.said
+    assert 'set MINE_API_KEY in your shell, and write api_key = "MINE_API_KEY"' in adapters.said
     assert key not in adapters.said
     assert key not in json.dumps(adapters.hello)
     assert adapters.entry("mine").key == f"literal:{key[:3]}"
+
+
+@pytest.mark.parametrize("given", ["$MY_KEY", "${MY_KEY}"])
+def test_the_name_of_a_key_variable_may_be_written_as_in_a_shell(child: Nvim, given: str) -> None:
+    adapters = Adapters(child, f'{{ mine = {{ extends = "openai", env = {{ api_key = "{given}" }} }} }}')
+    assert adapters.entry("mine").key == "MY_KEY"
+    assert adapters.said == ""
 
 
 def test_a_key_function_is_called_only_if_its_adapter_is_used(child: Nvim) -> None:

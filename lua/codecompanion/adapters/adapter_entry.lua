@@ -79,6 +79,26 @@ end
 
 ---Number of bytes of a possible key that are shown: enough to find it in a configuration.
 local SHOWN_OF_LITERAL = 3
+---Minimum length of a text of capitals and digits that counts as a key, not as the name of a variable.
+local MIN_KEY = 20
+
+---Return whether the text cannot be the name of a variable, because it looks like a key in capitals.
+---@param text string
+---@return boolean
+local function is_key_in_capitals(text)
+  return #text >= MIN_KEY and text:find("%d") ~= nil and not text:find("_", 1, true) and not vim.env[text]
+end
+
+---Return the problem with an entry that contains the key itself, which must not be shown.
+---@param name string Name of the adapter
+---@return string
+local function key_advice(name)
+  local own = name:upper():gsub("[^%w]+", "_"):gsub("^[%d_]+", "")
+  local text = "expected the name of an environment variable, not the key itself: set %s in your shell, and write"
+    .. ' api_key = "%s" ("cmd:…", "file:…" and functions work too)'
+  own = (own ~= "" and own or "MY") .. "_API_KEY"
+  return text:format(own, own)
+end
 
 ---@param place string Source of the built-in adapter's key
 ---@return string place Source of this entry's key
@@ -91,19 +111,18 @@ function Resolving:key_place(place)
     return place
   elseif type(key) ~= "string" then
     self:problem("env.api_key", ("got %s; expected a string or a function"):format(type(key)))
-  elseif key == "" or key:match("^cmd:.") or key:match("^file:.") or key:match("^[%u_][%u%d_]*$") then
+    return place
+  end
+  key = key:match("^%${?([%u_][%u%d_]*)}?$") or key -- as in a shell
+  if key == "" or key:match("^cmd:.") or key:match("^file:.") then
+    return key
+  elseif key:match("^[%u_][%u%d_]*$") and not is_key_in_capitals(key) then
     return key
   elseif key:match("^[%a_][%w_]*$") and vim.env[key] then
     return key
-  else
-    -- The text may be a key, so it must not be shown.
-    self:problem(
-      "env.api_key",
-      "expected the name of an environment variable," .. ' "cmd:…", "file:…" or a function, not the key itself'
-    )
-    return "literal:" .. key:sub(1, SHOWN_OF_LITERAL):gsub("[^%w_-]", "")
   end
-  return place
+  self:problem("env.api_key", key_advice(self.name))
+  return "literal:" .. key:sub(1, SHOWN_OF_LITERAL):gsub("[^%w_-]", "")
 end
 
 ---Return the names in `env` that the host needs: referenced ones, without the key.

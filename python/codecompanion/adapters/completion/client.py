@@ -60,6 +60,7 @@ _PULL = "try pulling it first"
 # Advice in a chat's error messages, and its replacement here.
 _ADVICE = (
     (" or change the adapter with ga", ""),
+    (" Set env.api_key to", " Set completion.api_key to"),
     (" Choose another model with ga.", " Set completion.model to one it has."),
     (" Check the network and env.url.", " Is the server running? Its address is completion.url."),
     (" Check env.url and env.chat_url.", " Check completion.url and completion.endpoint."),

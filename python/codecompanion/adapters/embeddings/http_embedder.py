@@ -54,6 +54,7 @@ _REMEDIES = Remedies(
     check_address="the url of context.embedding",
     check_path="the url of context.embedding",
     other_key="Check the key of context.embedding.",
+    no_key="Set the key of context.embedding.",
     other_model="Name another model in context.embedding.",
     after_silence="after texts were sent to it. Is the model loaded?",
     after_loss="",

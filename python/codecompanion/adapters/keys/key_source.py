@@ -23,6 +23,7 @@ LITERAL = "literal"
 """Prefix of an `AdapterSettings.key` that is not a known source, followed by at most three characters of the value."""
 _MAX_KEY_LENGTH = 16_384
 _LINE_BREAKS = regex(r"[\r\n]")
+_NO_WORD = regex(r"[^A-Za-z0-9]+")
 
 
 class KeyReader:
@@ -85,8 +86,7 @@ class KeyReader:
         if colon and kind == "file":
             return self._open(rest.strip(), settings)
         if colon and kind == LITERAL:
-            why = f"env.api_key is “{rest}…”, but no environment variable has that name"
-            raise _missing(settings, f"{why} (:help codecompanion-keys)")
+            raise _literal(settings, rest)
         key = self._environ.get(settings.key, "")
         if not key.strip():
             raise _missing(settings, f"the environment variable {settings.key} is not set")
@@ -156,9 +156,19 @@ def _checked(key: str, settings: AdapterSettings) -> str:
     return key
 
 
+def _literal(settings: AdapterSettings, start: str) -> MissingKey:
+    variable = f"{_NO_WORD.sub('_', settings.name).lstrip('0123456789_').upper() or 'MY'}_API_KEY"
+    error = MissingKey(
+        f"{settings.name}: no API key: env.api_key (“{start}…”) takes the name of an environment variable, not the key"
+        f' itself. Set {variable} in your shell, and write api_key = "{variable}" (:help codecompanion-keys).'
+    )
+    error.brief = "env.api_key is not the name of a variable"
+    return error
+
+
 def _missing(settings: AdapterSettings, why: str) -> MissingKey:
     name = settings.name
-    remedy = "Set it, or change" if key_variable(settings) else "Change"
+    remedy = "Set it in your shell and restart Neovim, or change" if key_variable(settings) else "Change"
     error = MissingKey(
         f"{name}: no API key: {why}. {remedy} adapters.http.{name} or choose another adapter (:CodeCompanion adapter)."
     )

@@ -268,3 +268,8 @@ def test_a_provider_loading_a_model_keeps_its_message_and_its_wait() -> None:
     assert isinstance(error, ours.ServerLoading)
     assert error.retry_after_s == 20.0
     assert str(error).endswith("is loading the model (503). The provider says: Model x is currently loading.")
+
+
+def test_a_refused_request_without_a_key_says_where_to_name_one() -> None:
+    error = error_from_status(401, {}, {}, Endpoint(name="mine"))
+    assert "mine: the request without a key was refused (401). Set env.api_key to the name of" in str(error)
