@@ -91,8 +91,8 @@ def test_the_key_list_fits_the_window_and_scrolls(nvim_factory: Callable[..., Nv
     chat.nvim.feed("g?")
     chat.nvim.wait_screen("╭ Help")
     chat.nvim.feed("g?")
-    screen = chat.nvim.wait_screen("more below · q close")
-    assert "Keys and slash commands" in screen
+    screen = chat.nvim.wait_screen("more below · / search · q close")
+    assert "Keys and commands" in screen
     widest = max(
         chat.nvim.lua("return vim.tbl_map(vim.fn.strdisplaywidth, vim.api.nvim_buf_get_lines(0, 0, -1, false))")
     )

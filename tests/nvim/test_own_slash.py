@@ -65,7 +65,7 @@ def test_a_users_command_attaches_inserts_and_notifies(nvim_factory: Factory) ->
     assert chat.sent("submit") == []
     send(chat, "/help")
     chat.nvim.feed("g?")
-    chat.nvim.wait_screen("Keys and slash commands")
+    chat.nvim.wait_screen("Keys and commands")
     shown = chat.nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
     assert any("/todo [word]" in line and "My list" in line for line in shown)
 

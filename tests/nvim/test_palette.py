@@ -1,6 +1,6 @@
 """The palette lists everything that a chat can do, once each, with its key or command.
 
-`/` and `g?` show the essentials.
+`/` and the second page of `g?` list it too; the first page shows the essentials.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ return vim.tbl_map(function(action)
 end, require('codecompanion.commands.palette_entries').list(context, true))
 """
 WITHOUT_MODEL = LIST.replace("(context, true)", "(context, false)")
-SLASH = "return vim.tbl_map(function(c) return c.name end, require('codecompanion.chat.slash').%s())"
+SLASH = "return vim.tbl_map(function(c) return c.name end, require('codecompanion.chat.slash').list())"
+COMMANDS = """
+return vim.tbl_map(function(one) return one.command end, require('codecompanion.command_list').list())
+"""
+KEYS = """
+local keys = require('codecompanion.chat.state.configured_keys')
+return vim.iter(require('codecompanion.config.options.keymaps').list()):map(function(option)
+  return vim.iter({ 'n', 'i', 'v' }):map(function(mode) return keys.keys(option.name, mode) end):totable()
+end):flatten(2):totable()
+"""
 
 
 def wide(nvim_factory: Callable[..., Nvim]) -> ChatDriver:
@@ -34,9 +43,8 @@ def test_the_palette_has_every_command_and_key_once(nvim_factory: Callable[..., 
     names = Counter(name for _, name, _ in entries)
     assert [name for name, times in names.items() if times > 1] == []
     ways = {way for _, _, ways in entries for way in re.split(r"  | · ", ways)}
-    for command in chat.nvim.lua(SLASH % "list"):
-        as_command = f":CodeCompanion{command.capitalize()}"
-        assert ways & {f"/{command}", as_command, f":CodeCompanion {command}"}, command
+    for command in chat.nvim.lua(SLASH):
+        assert f"/{command}" in ways or command == "adapter", command
     covered = {"adapter", "chat", "resume", "toggle", "reopen", "trust", "approval"}
     for name in chat.nvim.lua("return vim.tbl_keys(require('codecompanion.commands.subcommands'))"):
         known = {f":CodeCompanion {name}", f"/{name}", f":CodeCompanion{name.capitalize()}"}
@@ -49,6 +57,7 @@ def test_the_palette_has_every_command_and_key_once(nvim_factory: Callable[..., 
     without = chat.nvim.lua(WITHOUT_MODEL)
     assert [name for _, name, _ in without if "model" in name.split()] == ["Choose a model"]
     assert {"<CR>", "gd", "gX", "g2", "ga", "gtr", ":CodeCompanionChanges", ":CodeCompanionCmd"} <= ways
+    assert {"/help", ":CodeCompanion help"} <= ways, "two actions with one name"
 
 
 def test_the_palette_outside_a_chat_offers_its_commands_and_no_keys(nvim_factory: Callable[..., Nvim]) -> None:
@@ -56,25 +65,67 @@ def test_the_palette_outside_a_chat_offers_its_commands_and_no_keys(nvim_factory
     chat.nvim.command("enew")
     entries = chat.nvim.lua(LIST)
     found = {way for group, _, ways in entries for way in ways.split("  ") if group == "chat"}
-    assert {"/compact", "/cost", ":CodeCompanionTrace"} <= found
+    assert {"/compact", "/cost", "/trace", ":CodeCompanionTrace"} <= found
     assert "gX" not in found
     assert ":CodeCompanion trust" in {ways for _, _, ways in entries}
 
 
-@pytest.mark.parametrize("columns", [40, 80, 120])
-def test_no_row_is_cut(nvim_factory: Callable[..., Nvim], columns: int) -> None:
-    """Each has its name and its key or command; 40 columns have only the names, on more than one row if necessary."""
-    chat = make_chat(nvim_factory, size=(columns, 110))
-    entries = [entry for entry in chat.nvim.lua(WITHOUT_MODEL) if entry[0] == "chat"]
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_each_action_has_one_row_with_its_whole_key_or_command(nvim_factory: Callable[..., Nvim], columns: int) -> None:
+    """Only the description is cut."""
+    chat = make_chat(nvim_factory, size=(columns, 120))
+    entries = [entry for entry in chat.nvim.lua(LIST) if entry[0] in ("chat", "plugin")]
     chat.nvim.command("CodeCompanion")
-    chat.nvim.wait_screen("Show or hide the chat")
-    assert chat.nvim.lua("return vim.wo.wrap and vim.wo.linebreak")
+    chat.nvim.wait_screen(":CodeCompanion stop")
     rows = chat.nvim.lines()
-    assert len(entries) > 50
+    assert len(entries) > 80
     for _, name, ways in entries:
-        [row] = [row for row in rows if row.startswith("chat") and name in row]
-        assert row.endswith(name) if columns == 40 else row.endswith((ways, ways.split("  ")[0])), row
-        assert len(row) <= columns - 4 or columns == 40, row
+        written = ways.split("  ")[0]
+        [row] = [row for row in rows if row.endswith((f" {written}", f" {ways}"))]
+        shown = re.sub(r"^(chat|plugin) +", "", row).removesuffix(ways).removesuffix(written).rstrip()
+        assert name == shown if columns == 120 else name.startswith(shown.rstrip("… ")), row
+    assert max(map(len, rows)) <= columns - 4
+    assert {"chat", "plugin"} <= set(rows) or columns >= 64, "narrow rows are below the name of their group"
+
+
+def test_untitled_chats_have_different_names(nvim_factory: Callable[..., Nvim]) -> None:
+    chat = wide(nvim_factory)
+    chat.open()
+    chat.open()
+    assert [name for group, name, _ in chat.nvim.lua(LIST) if group == "open"] == [
+        "New chat",
+        "New chat (2)",
+        "New chat (3)",
+    ]
+
+
+@pytest.mark.parametrize("columns", [40, 120])
+def test_the_help_names_every_key_and_command(nvim_factory: Callable[..., Nvim], columns: int) -> None:
+    """The first page stays short; the second one is complete, and `/` searches it."""
+    chat = make_chat(nvim_factory, size=(columns, 110))
+    chat.nvim.feed("<Esc>g?")
+    chat.nvim.wait_screen("g[?] all keys · q close")
+    essential = re.split(r"  +|\n", "\n".join(chat.nvim.lines()))
+    assert len([text for text in essential if text.startswith("/")]) == 5
+    assert len([text for text in essential if text.startswith(":")]) == 5
+    chat.nvim.feed("g?")
+    chat.nvim.wait_screen("/ search · q close")
+    shown = chat.nvim.lines()
+    words = set(" ".join(shown).split())
+    commands = chat.nvim.lua(COMMANDS)
+    for name in chat.nvim.lua("return vim.fn.getcompletion('CodeCompanion', 'command')"):
+        assert name in commands
+    for name in chat.nvim.lua("return vim.fn.getcompletion('CodeCompanionChat ', 'cmdline')"):
+        assert f"CodeCompanionChat {name}" in commands or name.endswith("="), name
+    for name in chat.nvim.lua("return vim.tbl_keys(require('codecompanion.commands.subcommands'))"):
+        assert f"CodeCompanion {name}" in commands
+    for command in commands:
+        assert any(re.match(rf"  :{command}(  |$)", line) for line in shown), command
+    assert words >= set(chat.nvim.lua(KEYS)) | {"g1", "g2", "g3", "g4", "g5", "gK", "[c", "]c"}
+    assert words >= {f"/{name}" for name in chat.nvim.lua(SLASH)}
+    assert {"/approvals", "/adapter", "/trace"} <= words
+    chat.nvim.feed("/approvals<CR>")
+    chat.nvim.wait_lua("return vim.api.nvim_get_current_line():find('approvals') ~= nil")
 
 
 def test_an_entry_runs_and_one_with_an_argument_begins_the_command(nvim_factory: Callable[..., Nvim]) -> None:
@@ -91,16 +142,15 @@ def test_an_entry_runs_and_one_with_an_argument_begins_the_command(nvim_factory:
     chat.nvim.wait_for(lambda: chat.sent("show_cost"), "the request for the report")
 
 
-def test_a_slash_lists_half_of_the_commands_and_a_letter_finds_all(nvim_factory: Callable[..., Nvim]) -> None:
+def test_a_slash_lists_all_commands(nvim_factory: Callable[..., Nvim]) -> None:
     chat = wide(nvim_factory)
-    every, listed = chat.nvim.lua(SLASH % "list"), chat.nvim.lua(SLASH % "listed")
-    assert len(listed) <= len(every) * 0.6
     complete = "require('codecompanion.chat.ui.complete_input')"
     items = f"return vim.tbl_map(function(i) return i.word end, select(2, {complete}"
     row = chat.nvim.lua("return vim.api.nvim_win_get_cursor(0)[1] - 1")
     current = "require('codecompanion.chat').current()"
-    assert chat.nvim.lua(f"{items}.items({current}, {row}, '/')))") == [f"/{name}" for name in listed]
-    assert "/trace" in chat.nvim.lua(f"{items}.items({current}, {row}, '/t')))")
+    listed = chat.nvim.lua(f"{items}.items({current}, {row}, '/')))")
+    assert listed == [f"/{name}" for name in chat.nvim.lua(SLASH)]
+    assert {"/trace", "/adapter", "/approvals"} <= set(listed)
 
 
 def test_the_former_name_of_rename_still_works(nvim_factory: Callable[..., Nvim]) -> None:
@@ -108,7 +158,7 @@ def test_the_former_name_of_rename_still_works(nvim_factory: Callable[..., Nvim]
     chat.nvim.feed("i/title A new name<Esc><CR>")
     chat.nvim.wait_for(lambda: chat.sent("rename_session"), "rename_session")
     assert chat.sent("rename_session")[0]["title"] == "A new name"
-    assert "title" not in chat.nvim.lua(SLASH % "list")
+    assert "title" not in chat.nvim.lua(SLASH)
 
 
 def test_the_manual_opens_at_an_option_a_tag_or_words(nvim_factory: Callable[..., Nvim]) -> None:

@@ -148,7 +148,7 @@ def test_the_manual_opens_without_help_tags_and_scrolls_on_a_short_screen(nvim_f
         chat.nvim.feed("<Esc>g?")
         chat.nvim.wait_screen("g[?] all keys · q close")
         chat.nvim.feed("g?")
-        chat.nvim.wait_screen("more below · q close")
+        chat.nvim.wait_screen("more below · / search · q close")
         chat.nvim.feed("q")
         chat.nvim.command("CodeCompanion help")
         assert chat.nvim.lua("return vim.fn.expand('%:t')") == "codecompanion.txt"

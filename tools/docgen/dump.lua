@@ -48,7 +48,6 @@ io.stdout:write(
         name = command.name,
         argument = command.argument,
         description = command.description,
-        is_unlisted = command.is_unlisted or false,
       }
     end, require("codecompanion.chat.slash").list()),
     autocmds = require("codecompanion.chat.state.autocmds").list,

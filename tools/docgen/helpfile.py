@@ -8,7 +8,7 @@ titles.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from codecompanion.adapters.entries.options import adapter_options
@@ -16,7 +16,7 @@ from codecompanion.context.policy.strict import ALWAYS
 from codecompanion.settings import builtin_adapters
 from codecompanion.tools.files.code_files import groups
 from tools.docgen.option_help import keymap_lines, option_lines, tool_lines
-from tools.docgen.schema import Dump, Slash, walk
+from tools.docgen.schema import Dump, walk
 from tools.docgen.wrapping import WIDTH, wrapped
 
 # Not below doc/: `:helptags doc` reads every text file there, and a tag must not occur twice.
@@ -109,16 +109,7 @@ def _adapter_opts(_: Dump) -> Iterator[str]:
 
 
 def _slash(dump: Dump) -> Iterator[str]:
-    """Yield the commands that `/` lists, then the others."""
-    yield from _usages(command for command in dump.slash if not command.is_unlisted)
-    yield ""
-    yield "Listed only by the palette (|:CodeCompanion|) and once you type a letter:"
-    yield ""
-    yield from _usages(command for command in dump.slash if command.is_unlisted)
-
-
-def _usages(commands: Iterable[Slash]) -> Iterator[str]:
-    for command in commands:
+    for command in dump.slash:
         usage = f"    `/{command.name}{' ' + command.argument if command.argument else ''}`"
         first, *rest = wrapped(command.description, 31, 29)
         yield usage.ljust(30) + " " + first.lstrip()

@@ -66,7 +66,6 @@ class Slash(msgspec.Struct, frozen=True):
     name: str
     description: str
     argument: str = ""
-    is_unlisted: bool = False
 
 
 class Dump(msgspec.Struct, frozen=True):

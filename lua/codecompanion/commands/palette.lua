@@ -12,18 +12,15 @@ local M = {}
 
 local GROUP = "%-7s  "
 local GROUP_WIDTH = 9
-local BESIDE_TEXT = 2 -- cells that our own list leaves free beside its longest line
-local NARROW = 50 -- cells beside the group
-local MIN_TEXT = 20
+local NARROW = 60 -- cells of a row that has no group
+local MIN_TEXT, MIN_NAME = 20, 8
 local MAX_NAME = 80 -- of a chat or of a prompt of the user
 
 ---@param text string
 ---@param width integer
----@param shorten? fun(text: string, width: integer): string Without it, a longer text is kept
 ---@return string
-local function cell(text, width, shorten)
-  text = text:gsub("[%c]+", " ")
-  text = shorten and shorten(text, width) or text
+local function cell(text, width)
+  text = fit.cut_words((text:gsub("[%c]+", " ")), width)
   return text .. (" "):rep(width - api.nvim_strwidth(text))
 end
 
@@ -42,22 +39,21 @@ local function shortened(from, width)
   return from:match("^(.-)  ") or from
 end
 
----Put the way to call an action beside its name: in its column, at the end of the row, or at the start of the next row.
----@param line string
+---Put the way to call an action beside its name: the name is cut if there is not enough space, the way is not.
+---@param name string
 ---@param from string
 ---@param width integer
+---@param column integer Cells before the way, if the name has space there
 ---@return string
-local function beside(line, from, width)
-  local left = width - api.nvim_strwidth(from)
-  if api.nvim_strwidth(line) + 2 <= left then
-    return line .. "  " .. from
-  end
-  local text = line:gsub("%s+$", "")
-  return cell(text, api.nvim_strwidth(text) + 2 <= left and left or width + BESIDE_TEXT) .. from
+local function beside(name, from, width, column)
+  from = shortened(from, math.max(width - math.max(column, api.nvim_strwidth(name)) - 2, 0))
+  from = fit.squeeze(from, width - MIN_NAME - 2)
+  local left = width - api.nvim_strwidth(from) - 2
+  return cell(name, math.min(left, math.max(column, api.nvim_strwidth(name)))) .. "  " .. from
 end
 
----Return a formatter that aligns columns to the available width. A name wider than its column moves the way to call it
----to the right, or to the next row; on a narrow screen only the name is shown.
+---Return a formatter for rows of at most this width: group, name, description and the way to call the action. A narrow
+---row has no group and no description, and the way is at its right edge.
 ---@param actions CodeCompanion.Action[]
 ---@param width integer Available cells
 ---@return fun(action: CodeCompanion.Action): string
@@ -67,28 +63,20 @@ function M.formatter(actions, width)
     longest = math.max(longest, api.nvim_strwidth(action.name))
     from_width = math.max(from_width, api.nvim_strwidth(action.from))
   end
-  local room = math.max(20, width - GROUP_WIDTH)
-  local is_narrow = room < NARROW
-  local name_width = math.min(longest, is_narrow and room or math.floor(room * 0.35))
-  from_width = is_narrow and 0 or math.min(from_width, math.floor(room * 0.4))
-  local text_width = math.max(0, room - name_width - from_width - 4)
-  if text_width < MIN_TEXT then -- too narrow to be readable; show only the name and how to call it
-    name_width, text_width = is_narrow and name_width or math.min(longest, room - from_width - 2), 0
-  end
+  local is_narrow = width < NARROW
+  local room = is_narrow and width or width - GROUP_WIDTH
+  local name_width = math.min(longest, math.floor(room * 0.35))
+  from_width = math.min(from_width, math.floor(room * 0.4))
+  local column = is_narrow and width or room - from_width - 2
+  local is_described = not is_narrow and column - name_width - 2 >= MIN_TEXT
   return function(action)
-    local line = GROUP:format(action.group)
-    if text_width > 0 and action.description ~= "" then
-      line = line .. cell(fit.cut_words(action.name, MAX_NAME), name_width) .. "  "
-      line = line .. cell(action.description, text_width, fit.cut_words)
-    else
-      local whole = text_width > 0 and name_width + 2 + text_width or name_width
-      line = line .. cell(fit.cut_words(action.name, MAX_NAME), whole)
+    local name = fit.cut_words((action.name:gsub("[%c]+", " ")), MAX_NAME)
+    if is_described and action.description ~= "" then
+      local both = cell(name, math.max(name_width, api.nvim_strwidth(name))) .. "  " .. action.description
+      name = cell(both, math.max(column, api.nvim_strwidth(name)))
     end
-    if from_width > 0 and action.from ~= "" then
-      local from = shortened(action.from, width - api.nvim_strwidth(line) - 2)
-      line = beside(line, from, width)
-    end
-    return (line:gsub("%s+$", ""))
+    local row = action.from ~= "" and beside(name, action.from, room, column) or cell(name, room)
+    return ((is_narrow and "" or GROUP:format(action.group)) .. row:gsub("%s+$", ""))
   end
 end
 
@@ -114,12 +102,14 @@ function M.open(args)
   local function show()
     local actions = entries.list(context, has_model())
     -- our own list uses the whole screen; other pickers have borders, a prompt and marks
-    local margin = choose.is_builtin_select() and 4 or 7
+    local width = vim.o.columns - (choose.is_builtin_select() and 4 or 7)
     choose.select(actions, {
       prompt = "CodeCompanion",
       kind = "codecompanion.actions",
-      format_item = M.formatter(actions, vim.o.columns - margin),
-      hanging = GROUP_WIDTH,
+      format_item = M.formatter(actions, width),
+      group_of = width < NARROW and function(action)
+        return action.group
+      end or nil,
     }, function(action)
       if action then
         vim.schedule(action.run)

@@ -5,6 +5,7 @@
 ---command.
 
 local api = vim.api
+local command_list = require("codecompanion.command_list")
 
 local M = {}
 
@@ -22,6 +23,7 @@ local COMMAND_OF_SLASH = {
   new = ":CodeCompanionChat New",
   resume = ":CodeCompanionChat Resume",
   model = ":CodeCompanion adapter",
+  help = "", -- `:CodeCompanion help` opens the manual
 }
 ---Keys that the palette leaves out, because they are used while writing or a slash command already covers them.
 local NOT_FROM_A_LIST = { completion = true, codeblock = true, undo = true, redo = true }
@@ -48,15 +50,6 @@ local function of_command(name, description, command)
   }
 end
 
----Return the first clause of a description, capitalised, without alternatives and a note on its `!`.
----@param description string
----@return string
-local function short(description)
-  local plain = description:gsub(" %(!: .-%)", ""):gsub(", or .*", ""):gsub("`", "")
-  local clause = plain:match("^(.-)[;:]") or plain
-  return clause:sub(1, 1):upper() .. clause:sub(2)
-end
-
 ---@param ways string[] Keys and commands; "" is left out
 ---@return string
 local function joined(ways)
@@ -72,6 +65,9 @@ end
 ---@param name string
 ---@return string
 local function ex_command(name)
+  if COMMAND_OF_SLASH[name] then
+    return COMMAND_OF_SLASH[name]
+  end
   local own = "CodeCompanion" .. name:sub(1, 1):upper() .. name:sub(2)
   if vim.fn.exists(":" .. own) == 2 then
     return ":" .. own
@@ -136,11 +132,13 @@ end
 
 ---@return CodeCompanion.Action[]
 local function open_chats()
-  local found = {}
+  local found, times = {}, {}
   for _, chat in ipairs(require("codecompanion.chat").list()) do
+    local name = require("codecompanion.chat.state.chat_title").shown(chat.title)
+    times[name] = (times[name] or 0) + 1
     found[#found + 1] = {
       group = "open",
-      name = require("codecompanion.chat.state.chat_title").shown(chat.title),
+      name = times[name] > 1 and ("%s (%d)"):format(name, times[name]) or name,
       description = chat.model ~= "" and ("%s · %s"):format(chat.adapter, chat.model) or chat.adapter,
       from = chat.state ~= "idle" and chat.state or "",
       run = function()
@@ -164,7 +162,7 @@ local function run_slash(chat, command)
   end
   command.run(chat, "", function(reason)
     say.chat(chat, reason, severity.WARN)
-  end, require("codecompanion.chat.slash").listed())
+  end, require("codecompanion.chat.slash").list())
 end
 
 ---@param chat CodeCompanion.Chat
@@ -179,16 +177,16 @@ local function slash_commands(chat, is_model_listed)
     -- a model belongs to an adapter, so the row of `/model` is also that of `/adapter`
     local has_row = command.name == "adapter" or (is_model_listed and command.name == "model")
     if not has_row and not library.find(command.name) then
-      local key, ex = KEY_OF_SLASH[command.name], command.is_unlisted and ex_command(command.name) or ""
-      covered[command.name] = true
+      local key = KEY_OF_SLASH[command.name]
+      covered[command.name] = command.name ~= "help" or nil
       found[#found + 1] = {
         group = "chat",
         name = command.description,
         description = "",
         from = joined({
           key and keys.keys(key, "n")[1] or "",
-          ex ~= "" and ex or ("/" .. command.name),
-          COMMAND_OF_SLASH[command.name] or "",
+          "/" .. command.name,
+          ex_command(command.name),
         }),
         run = function()
           run_slash(chat, command)
@@ -227,8 +225,7 @@ end
 ---@param group "chat"|"plugin"
 ---@return CodeCompanion.Action
 local function user_command(name, group)
-  local known = api.nvim_get_commands({})[name]
-  local action = of_command(short(known and known.definition or name), "", name)
+  local action = of_command(command_list.text(name), "", name)
   action.group = group
   return action
 end
@@ -239,9 +236,10 @@ end
 local function subcommands(covered)
   local found = {}
   local decision_keys = require("codecompanion.changes.decision_keys")
-  for name, subcommand in require("codecompanion.values.sorted")(require("codecompanion.commands.subcommands")) do
+  for _, one in ipairs(command_list.with_words("CodeCompanion")) do
+    local name = one.command:match("%S+$")
     if not covered[name] then
-      local action = of_command(short(subcommand.description), "", "CodeCompanion " .. name)
+      local action = of_command(one.text, "", one.command)
       action.from = joined({ VERB_OF[name] and decision_keys.of(VERB_OF[name]) or "", action.from })
       found[#found + 1] = action
     end

@@ -1,5 +1,5 @@
 ---Shows the help of a chat (`g?`, `/help`): the essential keys and commands, and the tools that are not sent. A second
----`g?` shows all keys and slash commands.
+---`g?` shows all keys, commands and slash commands.
 
 local api = vim.api
 local changes = require("codecompanion.changes.decision_keys")
@@ -76,6 +76,20 @@ local function key_rows()
   return rows
 end
 
+---Return all commands, the essential ones first.
+---@return CodeCompanion.HelpRow[]
+local function command_rows()
+  local rows, has = vim.list_slice(ESSENTIAL_COMMANDS), {}
+  for _, row in ipairs(rows) do
+    has[row.keys] = true
+  end
+  for _, one in ipairs(require("codecompanion.command_list").list()) do
+    local shown = ":" .. one.command
+    rows[#rows + 1] = not has[shown] and { keys = shown, text = one.text } or nil
+  end
+  return rows
+end
+
 ---@param commands CodeCompanion.SlashCommand[]
 ---@return CodeCompanion.HelpRow[]
 local function slash_rows(commands)
@@ -142,7 +156,7 @@ end
 ---@class CodeCompanion.Help
 ---@field commands CodeCompanion.SlashCommand[]
 ---@field meter? CodeCompanion.Event.Meter Meter of the chat
----@field is_whole boolean Whether all keys and slash commands are shown, or only the essential ones
+---@field is_whole boolean Whether all keys and commands are shown, or only the essential ones
 
 ---@param help CodeCompanion.Help
 ---@param width integer Available cells
@@ -160,7 +174,7 @@ local function help_lines(help, width)
   end
   add_columns(lines, rows_of_keys, width)
   lines[#lines + 1] = ""
-  add_columns(lines, ESSENTIAL_COMMANDS, width)
+  add_columns(lines, help.is_whole and command_rows() or ESSENTIAL_COMMANDS, width)
   lines[#lines + 1] = ""
   vim.list_extend(lines, fit.wrap("At the start of the input:", width))
   add_columns(lines, slash, width)
@@ -191,18 +205,18 @@ local function show(help)
   local lines, width = layout(help)
   local whole_key = keys.keys("options", "n")[1] or "g?"
   local bufnr, win = float.open({
-    title = help.is_whole and "Keys and slash commands" or "Help",
+    title = help.is_whole and "Keys and commands" or "Help",
     lines = lines,
     width = width,
     layout = function()
       return layout(help)
     end,
     on_resize = colour,
-    footer = help.is_whole and { "q close" } or { whole_key .. " all keys", "q close" },
+    footer = help.is_whole and { "/ search", "q close" } or { whole_key .. " all keys", "q close" },
   })
   colour(bufnr)
   if not help.is_whole then
-    scratch.map(bufnr, whole_key, "Show all keys and slash commands", function()
+    scratch.map(bufnr, whole_key, "Show all keys and commands", function()
       scratch.close(win)
       show({ commands = help.commands, meter = help.meter, is_whole = true })
     end)

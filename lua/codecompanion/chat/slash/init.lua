@@ -12,7 +12,6 @@ local M = {}
 
 ---Return all commands in display order.
 M.list = registry.list
-M.listed = registry.listed
 M.get = registry.get
 
 ---Return the problem with a command as typed.
@@ -79,7 +78,7 @@ function M.execute(chat, text)
     if buffer.input_text(chat) == "" then
       draft.prepend(chat, text)
     end
-  end, registry.listed())
+  end, registry.list())
   return true
 end
 

@@ -14,7 +14,6 @@ local severity = require("codecompanion.severity")
 ---@field argument? string Syntax of the argument
 ---@field multiline? boolean The argument may have several lines
 ---@field many? boolean The argument is a list of words, each of which is completed
----@field is_unlisted? boolean Not listed by `/` and `/help`, only by the palette and by completion of its first letters
 ---@field complete? fun(lead: string): string[] Returns completions of the argument
 ---@field run CodeCompanion.SlashRun
 
@@ -146,14 +145,6 @@ function M.get(name)
     former = command.name == FORMER_NAMES[name] and command or former
   end
   return former
-end
-
----Return the commands to show in lists of commands: all except the unlisted ones.
----@return CodeCompanion.SlashCommand[]
-function M.listed()
-  return vim.tbl_filter(function(command)
-    return not command.is_unlisted
-  end, M.list())
 end
 
 ---Return whether any command has this prefix, such as `mcp:` if a server provides prompts.

@@ -177,7 +177,7 @@ function M.items(chat, row, before)
     return nil, {}
   end
   local items = {}
-  for _, command in ipairs(typed == "" and slash.listed() or slash.list()) do
+  for _, command in ipairs(slash.list()) do
     if vim.startswith(command.name, typed) then
       items[#items + 1] = {
         word = "/" .. command.name,

@@ -19,7 +19,7 @@ local M = {}
 
 ---@param chat CodeCompanion.Chat
 function M.options(chat)
-  require("codecompanion.chat.lists.chat_help").open(require("codecompanion.chat.slash").listed(), chat.meter)
+  require("codecompanion.chat.lists.chat_help").open(require("codecompanion.chat.slash").list(), chat.meter)
 end
 
 function M.completion()

@@ -53,7 +53,6 @@ return {
   },
   {
     name = "continue",
-    is_unlisted = true,
     description = "Continue a reply that was cut off",
     run = function(chat, _, refuse)
       require("codecompanion.chat.state.session").continue_reply(chat, refuse)

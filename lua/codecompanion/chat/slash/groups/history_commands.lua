@@ -20,7 +20,6 @@ return {
   },
   {
     name = "redo",
-    is_unlisted = true,
     description = "Redo the last undone change",
     run = function(chat)
       require("codecompanion.chat.wire.edit_view").redo(chat)
@@ -28,7 +27,6 @@ return {
   },
   {
     name = "recall",
-    is_unlisted = true,
     description = "Search content removed from the context",
     argument = "[words]",
     run = function(chat, argument)
@@ -37,7 +35,6 @@ return {
   },
   {
     name = "restore",
-    is_unlisted = true,
     description = "Open a checkpoint of this chat as a new chat",
     argument = "[checkpoint]",
     run = function(chat, argument, refuse)
@@ -52,7 +49,6 @@ return {
   },
   {
     name = "revert",
-    is_unlisted = true,
     description = "List file changes and revert them",
     run = function(chat)
       require("codecompanion.chat.changed_files.change_list").open(chat)
@@ -60,7 +56,6 @@ return {
   },
   {
     name = "approvals",
-    is_unlisted = true,
     description = "List the given approvals, and revoke them",
     run = function(chat)
       require("codecompanion.chat.lists.grants").open(chat)

@@ -13,7 +13,6 @@ return {
   },
   {
     name = "pins",
-    is_unlisted = true,
     description = "List the pins",
     run = function(chat)
       require("codecompanion.chat.lists.pinned_and_removed").pins(chat)
@@ -21,7 +20,6 @@ return {
   },
   {
     name = "unpin",
-    is_unlisted = true,
     description = "Unpin a message by its number in /pins",
     argument = "<number>",
     run = function(chat, argument, refuse)

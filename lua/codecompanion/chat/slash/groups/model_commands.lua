@@ -4,7 +4,6 @@
 return {
   {
     name = "adapter",
-    is_unlisted = true,
     description = "Change the adapter",
     argument = "[name]",
     complete = function(lead)
@@ -52,7 +51,6 @@ return {
   },
   {
     name = "policy",
-    is_unlisted = true,
     description = "Choose the context management policy", -- K1
     argument = "[name]",
     complete = function(lead)

@@ -20,7 +20,6 @@ return {
   },
   {
     name = "trace",
-    is_unlisted = true,
     description = "Show a turn request by request", -- R-357; the newest by default
     argument = "[turn]",
     run = function(chat, argument, refuse)

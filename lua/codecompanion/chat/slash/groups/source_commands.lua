@@ -30,7 +30,6 @@ return {
   },
   {
     name = "paste",
-    is_unlisted = true,
     description = "Attach the image in the clipboard",
     run = function(chat, argument, refuse)
       require("codecompanion.chat.sources.clipboard").paste(chat, argument, refuse)
@@ -38,7 +37,6 @@ return {
   },
   {
     name = "symbols",
-    is_unlisted = true,
     description = "Attach the outline of a file",
     argument = "[path]",
     complete = function(lead)
@@ -48,7 +46,6 @@ return {
   },
   {
     name = "diff",
-    is_unlisted = true,
     description = "Attach a diff: staged, branch, a commit …",
     argument = "[which]",
     complete = among({ "branch", "staged", "unstaged" }),
@@ -56,7 +53,6 @@ return {
   },
   {
     name = "terminal",
-    is_unlisted = true,
     description = "Attach the end of a terminal's output",
     argument = "[lines] [program]",
     complete = function(lead)
@@ -66,7 +62,6 @@ return {
   },
   {
     name = "now",
-    is_unlisted = true,
     description = "Attach the date and time",
     run = attach("now"),
   },
