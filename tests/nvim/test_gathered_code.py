@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from chat_driver import ChatDriver, make_chat
 from codecompanion.retrieval.mentions import mentions_in
+from codecompanion.session.toolbox.tool_groups import BUILT_IN
 from codecompanion.wire import events
 from codecompanion.wire.events import Severity
 from codecompanion.workspace.named_files import files_named
@@ -366,6 +368,46 @@ def test_files_are_completed_by_part_of_their_name(chat: ChatDriver, tmp_path: P
         "#{file:src/app/my stage.py}"
     ]]  # fmt: skip
     assert offered(chat, "/file stac") == ["src/stack.py"]
+
+
+def test_ignored_and_binary_files_are_offered_once_their_path_is_typed(chat: ChatDriver, tmp_path: Path) -> None:
+    """Without git, folders of dependencies and caches are skipped too."""
+    binary = ("src/__pycache__/app.pyc", "build/out.o", "src/lib.so", "logo.png", "paper.pdf")
+    for folder in (tmp_path / "project", tmp_path / "plain"):
+        in_project(chat, folder, "src/app.py", "node_modules/left/index.js", "notes.md", *binary)
+        (folder / ".gitignore").write_text("build/\nnode_modules/\n__pycache__/\n*.so\n")
+        if folder.name == "plain":
+            shutil.rmtree(folder / ".git")
+        files = [word for word in offered(chat, "see @") if not word.startswith("@{")]
+        assert set(files) - {"@build/"} == {"@.gitignore", "@notes.md", "@src/"}, "no text is below build/"
+        assert offered(chat, "see @src/") == ["@src/app.py"]
+        assert offered(chat, "see @src/__") == ["@src/__pycache__/"]
+        assert offered(chat, "see @src/__pycache__/") == ["@src/__pycache__/app.pyc"]
+        assert offered(chat, "see @src/l") == ["@src/lib.so"]
+        assert offered(chat, "see @no")[-1] == "@node_modules/"
+        assert offered(chat, "see @node_modules/l") == ["@node_modules/left/"]
+        assert offered(chat, "/file src/") == ["src/app.py"]
+        assert {"logo.png", "paper.pdf"} <= set(offered(chat, "/file "))
+        assert "node_modules/" not in offered(chat, "/file ")
+
+
+def test_each_entry_of_a_menu_has_a_description(chat: ChatDriver, tmp_path: Path) -> None:
+    in_project(chat, tmp_path / "project", "src/app.py", "notes.md")
+    chat.setup(
+        {"interactions": {"chat": {"tools": {"mine": {"callback": "x"}, "groups": {"own": {"tools": ["recall"]}}}}}}
+    )
+    described = """
+    local chat, line = require('codecompanion.chat').last_chat(), ...
+    local _, items = require('codecompanion.chat.ui.complete_input').items(chat, vim.fn.line('$') - 1, line)
+    return vim.tbl_map(function(item) return { item.word, item.description } end, items)
+    """
+    for line in ("/", "@", "@{", "#{", "#{file:"):
+        assert offered(chat, line)
+        for word, text in chat.nvim.lua(described, line):
+            assert len(text) > 4, word
+    groups = dict(chat.nvim.lua(described, "@{"))
+    for group in BUILT_IN:
+        assert groups[f"@{{{group.name}}}"] == f"group: {group.description.removesuffix('.')}"
 
 
 def test_a_completed_file_is_found(chat: ChatDriver, tmp_path: Path) -> None:

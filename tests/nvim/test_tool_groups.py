@@ -93,10 +93,10 @@ def test_tool_names_are_completed_beside_files(chat: ChatDriver) -> None:
     chat.answer(
         "list_tools",
         {
-            "tools": [{"name": "file_search"}, {"name": "late"}],
+            "tools": [{"name": "file_search", "description": "."}, {"name": "late", "description": "Later. More."}],
             "groups": [
-                {"name": "files", "tools": ["file_search"], "state": "", "short": ""},
-                {"name": "mcp:filed", "tools": [], "state": "not started", "short": "filed"},
+                {"name": "files", "description": "Files.", "tools": ["file_search"], "state": "", "short": ""},
+                {"name": "mcp:filed", "description": "", "tools": [], "state": "not started", "short": "filed"},
             ],
         },
     )

@@ -12,6 +12,9 @@ local FRESH_MS = 5000
 ---Limits of listing without git: total files, entries per step, depth.
 local MAX_WALKED, STEP, MAX_DEPTH = 20000, 300, 12
 local SKIPPED = { [".git"] = true, node_modules = true, [".venv"] = true, __pycache__ = true, target = true }
+---Extensions of files without text; images and PDFs are not among them, because a model can read them.
+local BINARY = " 7z a bin bz2 class db dll dylib exe gz ico jar lib mo mov mp3 mp4 o obj otf pyc pyo so sqlite tar ttf"
+  .. " wasm woff woff2 xz zip zst "
 
 ---@class CodeCompanion.ProjectFiles
 ---@field text? string Names relative to the folder, each between NULs; nil if not listed yet
@@ -101,11 +104,20 @@ function M.is_known(folder)
   return known[folder] ~= nil and known[folder].text ~= nil
 end
 
----Pass all current files of the working folder to a callback.
+---@param name string
+---@return boolean
+local function is_binary(name)
+  local extension = name:match("%.(%w+)$")
+  return extension ~= nil and BINARY:find(" " .. extension:lower() .. " ", 1, true) ~= nil
+end
+
+---Pass all current files of the working folder to a callback, except binary ones.
 ---@param callback fun(paths: string[])
 function M.all(callback)
   list(vim.fn.getcwd(), function(text)
-    callback(vim.split(text, "\0", { plain = true, trimempty = true }))
+    callback(vim.tbl_filter(function(name)
+      return not is_binary(name)
+    end, vim.split(text, "\0", { plain = true, trimempty = true })))
   end)
 end
 
@@ -135,8 +147,8 @@ local function is_there(folder, name)
 end
 
 ---Return names of files, and folders with a trailing `/`, that match the typed text, in this order: open files, names
----that continue the text, names with a component that begins with the text, other names that contain it, and files
----ignored by git.
+---that continue the text, names with a component that begins with the text, and other names that contain it. Binary
+---files and files ignored by git follow, once their path is typed: at least a letter of the name, or an ignored folder.
 ---@param lead string
 ---@param max integer
 ---@param folder? string Defaults to the working folder
@@ -146,7 +158,7 @@ function M.fitting(lead, max, folder)
   local found, has = {}, {}
   local function take(names, is_checked)
     for _, name in ipairs(names) do
-      if #found < max and not has[name] and (is_checked or is_there(folder, name)) then
+      if #found < max and not has[name] and (is_checked or not is_binary(name) and is_there(folder, name)) then
         has[name], found[#found + 1] = true, name
       end
     end
@@ -156,10 +168,20 @@ function M.fitting(lead, max, folder)
     take(matching.among(open_names(folder), lead, max))
     local entry = known[folder]
     if entry.text then
-      take(matching.find(entry.text, entry.lower, lead, max))
+      local listed = matching.find(entry.text, entry.lower, lead, max)
+      take(listed)
+      if #listed > 0 and lead:match("[^/]*$"):find("^%.?$") then
+        return found
+      end
     end
   end
-  take(require("codecompanion.system.literal_paths").beginning_with(lead, folder), true) -- includes ignored files
+  local typed = require("codecompanion.system.literal_paths").beginning_with(lead, folder)
+  take(
+    vim.tbl_filter(function(name)
+      return lead ~= "" or not SKIPPED[name:match("[^/]+") or ""]
+    end, typed),
+    true
+  )
   return found
 end
 

@@ -18,6 +18,13 @@ local FOOTER = { "<CR> on/off", "a as configured", "K show", "q close" }
 local ON, OFF = "●", "○"
 local WIDEST, WIDEST_NAME, NARROWEST_NAME = 100, 30, 12
 local FRESH_MS = 10000
+---The built-in groups and their descriptions, as in the host.
+local BUILT_IN_GROUPS = {
+  { "full", "All tools." },
+  { "files", "Find, read and change files; no commands." },
+  { "read_only", "Find and read files; no changes." },
+  { "none", "No tools." },
+}
 
 ---@param texts string[]
 ---@return integer
@@ -172,6 +179,55 @@ function M.open(chat, argument, refuse)
   end, refuse)
 end
 
+---@param text string
+---@return string
+local function first_sentence(text)
+  local sentence = text:match("^(.-[%.!?])%s") or text
+  return visible.line((sentence:gsub("%.$", ""))).text
+end
+
+---Return the short descriptions of the built-in tools; those for the model are longer.
+---@return table<string, string>
+local function described_tools()
+  local found = {}
+  for _, option in ipairs(require("codecompanion.config.options.tools")) do
+    found[option.name] = option.tool and first_sentence(option.description) or nil
+  end
+  return found
+end
+
+---Return the configured tools and groups, for as long as the host has not listed them.
+---@return { name: string, short?: string, description: string }[]
+local function configured_names()
+  local sorted = require("codecompanion.values.sorted")
+  local options, about, found = require("codecompanion.config").options, described_tools(), {}
+  local configured = options.interactions.chat.tools
+  local function group(name, description, short)
+    found[#found + 1] = { name = name, short = short, description = "group: " .. first_sentence(description) }
+  end
+  for _, one in ipairs(BUILT_IN_GROUPS) do
+    if configured.groups[one[1]] == nil then
+      group(one[1], one[2])
+    end
+  end
+  for name, one in sorted(configured.groups) do
+    group(name, one and one.description or "Your own group")
+  end
+  for name, server in sorted(options.mcp.servers) do
+    if server and server.enabled then
+      local short = name:gsub("[^%w_-]", "_")
+      group("mcp:" .. short, ("Tools of the MCP server %s"):format(name), short)
+    end
+  end
+  for name, tool in sorted(configured) do
+    if name ~= "opts" and name ~= "groups" and tool and tool.enabled ~= false then
+      local description = about[name] or first_sentence(tool.description or "Your own tool")
+      found[#found + 1] = { name = name, description = description }
+    end
+  end
+  return found
+end
+
 ---Return names with descriptions, groups first: from the host's last result or, without one, from the configuration.
 ---@param chat CodeCompanion.Chat
 ---@return { name: string, short?: string, description: string }[] `short` is an alias
@@ -181,37 +237,17 @@ function M.names(chat)
     chat.tools_listed = { at = vim.uv.now(), listed = known and known.listed }
     load(chat, function() end)
   end
-  local found = {}
-  if known and known.listed then
-    for _, row in ipairs(known.listed.groups) do
-      local count = ("%d tool%s"):format(#row.tools, #row.tools == 1 and "" or "s")
-      local state = row.state ~= "" and #row.tools == 0 and visible.line(row.state:match("^[^:]*")).text or count
-      found[#found + 1] = { name = row.name, short = row.short, description = "group, " .. state }
-    end
-    for _, row in ipairs(known.listed.tools) do
-      found[#found + 1] = { name = row.name, description = "tool" }
-    end
-    return found
+  if not known or not known.listed then
+    return configured_names()
   end
-  local configured = require("codecompanion.config").options.interactions.chat.tools
-  for name in require("codecompanion.values.sorted")(configured.groups) do
-    found[#found + 1] = { name = name, description = "group" }
+  local found, about = {}, described_tools()
+  for _, row in ipairs(known.listed.groups) do
+    local state = row.state ~= "" and #row.tools == 0 and visible.line(row.state:match("^[^:]*")).text
+    local description = "group: " .. (state or first_sentence(row.description))
+    found[#found + 1] = { name = row.name, short = row.short, description = description }
   end
-  for _, name in ipairs({ "files", "full", "none", "read_only" }) do
-    if configured.groups[name] == nil then
-      found[#found + 1] = { name = name, description = "group" }
-    end
-  end
-  for name, server in require("codecompanion.values.sorted")(require("codecompanion.config").options.mcp.servers) do
-    if server and server.enabled then
-      local short = name:gsub("[^%w_-]", "_")
-      found[#found + 1] = { name = "mcp:" .. short, short = short, description = "group" }
-    end
-  end
-  for name, tool in require("codecompanion.values.sorted")(configured) do
-    if name ~= "opts" and name ~= "groups" and tool and tool.enabled ~= false then
-      found[#found + 1] = { name = name, description = "tool" }
-    end
+  for _, row in ipairs(known.listed.tools) do
+    found[#found + 1] = { name = row.name, description = about[row.name] or first_sentence(row.description) }
   end
   return found
 end

@@ -48,22 +48,22 @@ local function mention_of(name, is_quoted)
   return "@" .. name:gsub(" ", "\\ ")
 end
 
----Return files and folders that match the text after an `@`.
+---Return files and folders that match the text after an `@`; only text has parts that can be sent.
 ---@param lead string
 ---@param is_quoted boolean
 ---@return CodeCompanion.Completion[]
 local function files(lead, is_quoted)
-  local project_files = require("codecompanion.project_files")
+  local project_files, is_image = require("codecompanion.project_files"), require("codecompanion.system.image_names")
   local found = {}
   for _, path in ipairs(project_files.fitting(lead, MAX_PATHS, project_files.folder())) do
     local word = mention_of(path, is_quoted)
-    if word then
+    if word and not is_image(path) and not path:lower():find("%.pdf$") then
       local is_folder = vim.endswith(path, "/")
       found[#found + 1] = {
         word = word,
         label = "@" .. path,
         filter = (is_quoted and '@"' or "@") .. path,
-        description = is_folder and "" or "show the file",
+        description = is_folder and "folder" or "send the parts that match the question",
         kind = is_folder and "Folder" or "File",
       }
     end
@@ -102,7 +102,7 @@ local function context_items(typed)
     return vim.tbl_map(function(argument)
       local is_folder = vim.endswith(argument, "/")
       local word = ("#{%s:%s%s"):format(name, argument, is_folder and "" or "}")
-      return { word = word, label = word, description = is_folder and "" or item.description, kind = "Value" }
+      return { word = word, label = word, description = is_folder and "folder" or item.description, kind = "Value" }
     end, vim.list_slice(given, 1, MAX_PATHS))
   end
   local found = {}
@@ -225,7 +225,8 @@ end
 ---@param before string
 ---@return boolean
 local function may_be_file(before)
-  return (before:find("#{file:[^{}]*$") or before:find('@[^{%s"][^%s"]*$') or before:find('@"[^"]*$')) ~= nil
+  local is_mention = before:find("@$") or before:find('@[^{%s"][^%s"]*$') or before:find('@"[^"]*$')
+  return (is_mention or before:find("#{file:[^{}]*$") or before:find("^/file%s") or before:find("^/image%s")) ~= nil
 end
 
 ---Call `done` when the files of the project are known if the text may be a file name, otherwise at once.
