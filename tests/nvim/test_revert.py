@@ -33,8 +33,7 @@ def test_the_fold_keeps_the_diff_and_gx_reverts_and_reapplies_the_change(desk):
     user.nvim.wait_screen("Reverted a.txt. gX reapplies it.")
     user.nvim.feed("u")
     user.nvim.wait_screen("gX reapplies this file change")
-    user.nvim.feed("gg")
-    user.nvim.wait_screen("tells the model that you reverted it")
+    user.nvim.wait_screen("· You reverted a change in a.txt.")
     assert user.disk() == TEXT
     assert user.lines(buffer)[4] == "line 5"
     assert not user.is_modified(buffer)
@@ -45,8 +44,12 @@ def test_the_fold_keeps_the_diff_and_gx_reverts_and_reapplies_the_change(desk):
     user.nvim.feed("gX")
     user.nvim.wait_for(lambda: "five\n" in user.disk(), "the change to be brought back")
     user.nvim.wait_for(lambda: "· reverted" not in user.nvim.screen(), "the mark to go")
-    user.nvim.wait_for(lambda: "> - <reapplied>a.txt</reapplied>" in user.chat.text(), "the context block to say so")
-    assert "<reverted>" not in user.chat.text(), "what was done last counts"
+    user.nvim.wait_screen("· You reapplied a change in a.txt.")
+    assert "<re" not in user.chat.text(), "markup is for the model"
+    assert "> Context:" not in user.chat.text()
+    shown, chat_id = user.chat.text(), user.chat.id
+    user.nvim.lua("local chats, id = require('codecompanion.chat'), ... chats.close() chats.resume(id)", chat_id)
+    user.nvim.wait_for(lambda: user.chat.text() == shown, "the same text in the reopened chat")
 
 
 def test_later_changes_of_the_user_are_kept(desk):

@@ -18,10 +18,10 @@ import msgspec
 from codecompanion.errors import InputError, StoreError, ToolError
 from codecompanion.formats import text_files
 from codecompanion.model.history import FileChangeEnded, FileChangeStarted, LogEvent
-from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, Message
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.files.change_list import FileChanged, changes_of, kind_of
 from codecompanion.session.files.file_log import FileLog
+from codecompanion.session.files.revert_note import revert_note, sentence_for_user
 from codecompanion.session.files.revert_plan import (
     Clash,
     Contents,
@@ -38,7 +38,7 @@ from codecompanion.tools.files.diff import hunks_of
 from codecompanion.tools.files.disk import set_mode
 from codecompanion.tools.files.open_files import Opened
 from codecompanion.tools.tool import ChangeResult, PendingChange, RevertedChanges, ToolContext
-from codecompanion.wire.events import ChangesReverted
+from codecompanion.wire.events import ChangesReverted, Severity
 from codecompanion.wire.requests import ListChanges, RevertChanges, ShowChange
 
 
@@ -154,7 +154,7 @@ class Reverter:
             if taken:
                 name = taken[0].change.began.name
                 done.append((f"{len(taken)} of {len(of_file)} changes to " if left else "") + name)
-                await self._tell_model(name, _describe_reverted(taken), back=taken[0].is_back)
+                await self._tell_model(name, _which_changes(taken), back=taken[0].is_back)
         self.tell(await self._chat.log.events())
         return _answer(done, conflicts, is_back=all(step.is_back for step in todo))
 
@@ -255,20 +255,19 @@ class Reverter:
         await context.recorder.end(change_id, ChangeResult(state="written"))
 
     async def _tell_model(self, name: str, which: str, *, back: bool) -> None:
-        """Add a one-line note to the next request that says which change of a file was reverted or reapplied."""
-        what = f"reapplied {which}" if back else f"reverted {which}"
-        text = f"The user {what} of `{name}`. Read the file again before you change it."
-        tag = REAPPLIED_TAG if back else REVERTED_TAG
-        message = Message(id=self._chat.services.new_token(), role="user", tag=tag, path=name, content=text)
-        self._chat.context.add(message)
+        """Add a note to the next request that says which change of a file was reverted; show it to the user too."""
+        note = revert_note(name, which, self._chat.services.new_token(), back=back)
+        self._chat.context.add(note)
         await self._chat.context.join("", self._chat.log.view.cycle + 1)
+        self._chat.notice(Severity.INFO, sentence_for_user(note))
         self._chat.show_meter()
 
 
-def _describe_reverted(steps: Sequence[RevertStep]) -> str:
-    """Return the note's words for the reverted changes: "your change", "your changes", "a part of your change"."""
-    if len({change.id for step in steps for change in step.of}) > 1:
-        return "your changes"
+def _which_changes(steps: Sequence[RevertStep]) -> str:
+    """Return the note's words for the reverted changes, such as "your change" or "your 2 changes"."""
+    count = len({change.id for step in steps for change in step.of})
+    if count > 1:
+        return f"your {count} changes"
     change = steps[0].change
     is_part = any(len(change.touched) < told.of for told in change.began.gone)
     return "a part of your change" if is_part else "your change"

@@ -26,7 +26,7 @@ from codecompanion.session.attachments.pins import title_of
 from codecompanion.wire.events import ContextItem
 
 CHANGE_TAGS = (REVERTED_TAG, REAPPLIED_TAG)
-"""Tags of notes about reverted or reapplied file changes; the context block shows the last note for each file."""
+"""Tags of notes about reverted or reapplied file changes, which the chat shows as sentences."""
 MAX_IMAGE_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 32_000_000
 """Maximum size of a PDF: the limit for one request at both Anthropic and OpenAI."""
@@ -101,8 +101,6 @@ def context_items(
     Placeholders are left out, except those of live `files`, whose changes are still sent. `scaled` converts a token
     estimate to the chat model's count.
     """
-    messages = tuple(messages)
-    newest = {message.path: message.id for message in messages if message.tag in CHANGE_TAGS}
     return tuple(
         ContextItem(
             id=message.id,
@@ -113,8 +111,8 @@ def context_items(
             live=_is_live(message, files),
         )
         for message in messages
-        if (is_attachment(message) or message.tag == PIN_TAG) and (not message.compacted or _is_live(message, files))
-        if message.tag not in CHANGE_TAGS or newest[message.path] == message.id
+        if (is_attachment(message) or message.tag == PIN_TAG) and message.tag not in CHANGE_TAGS
+        if not message.compacted or _is_live(message, files)
     )
 
 
@@ -129,8 +127,6 @@ def _is_live(message: Message, files: Files) -> bool:
 def _note(message: Message) -> str:
     if message.compacted:
         return "summarised, changes are still sent"
-    if message.tag in CHANGE_TAGS:
-        return "tells the model that you reverted it" if message.tag == REVERTED_TAG else "tells the model it is back"
     if any(one.restores and one.text in message.text for one in message.references):
         return "already sent"
     parts = () if isinstance(message.content, str) else message.content

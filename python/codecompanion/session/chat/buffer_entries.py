@@ -28,6 +28,7 @@ from codecompanion.model.messages import (
     is_typed_by_user,
 )
 from codecompanion.placeholders import kept_percent
+from codecompanion.session.attachments.attached import CHANGE_TAGS
 from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
 from codecompanion.session.history.messages_out_of_view import pages, removed_kinds, summary_ids
 from codecompanion.session.history.recorded_title import recorded_title
@@ -233,6 +234,10 @@ class _Drawing:
             self._code.append(Entry(kind="mentioned", title=title, text=body, tokens=message.tokens, **common))
         elif message.tag == GO_ON_TAG:
             yield Entry(kind="note", text=ASKED_TO_GO_ON)
+        elif message.tag in CHANGE_TAGS:
+            from codecompanion.session.files.revert_note import sentence_for_user  # not needed at startup
+
+            yield Entry(kind="note", text=sentence_for_user(message))
         elif message.tag == SUMMARY_TAG:
             # A chat restored from a checkpoint begins with a summary; other summaries are drawn with their change.
             text = bare_summary(message.text)

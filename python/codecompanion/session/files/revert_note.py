@@ -1,0 +1,25 @@
+"""The notes on reverted and reapplied file changes: a message for the model, and a sentence for the user."""
+
+from __future__ import annotations
+
+from codecompanion.formats.regex import regex
+from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, Message
+
+_NOTE = regex(r"The user (?P<verb>reverted|reapplied) (?P<which>.+?) of `")
+_FOR_USER = {"your change": "a change", "a part of your change": "part of a change"}
+
+
+def revert_note(name: str, which: str, message_id: str, *, back: bool) -> Message:
+    """Return the message that tells the model which changes of a file were reverted or reapplied."""
+    text = (
+        f"The user {'reapplied' if back else 'reverted'} {which} of `{name}`. Read the file again before you change it."
+    )
+    tag = REAPPLIED_TAG if back else REVERTED_TAG
+    return Message(id=message_id, role="user", tag=tag, path=name, content=text)
+
+
+def sentence_for_user(note: Message) -> str:
+    """Return what a note says, as the user reads it in the chat: `You reverted 2 changes in calc.py.`."""
+    found = _NOTE.match(note.text)
+    verb, which = found.group("verb", "which") if found else (note.tag, "changes")
+    return f"You {verb} {_FOR_USER.get(which, which.removeprefix('your '))} in {note.path}."
