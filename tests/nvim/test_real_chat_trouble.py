@@ -143,6 +143,18 @@ def test_a_hundred_queued_messages_are_each_sent_once_in_order(nvim_factory, tmp
         assert [m["content"] for m in sent(server) if m["role"] == "user"] == wanted
 
 
+def test_stopping_returns_queued_messages_in_order(nvim_factory, tmp_path):
+    with ChatServerThread([silence()], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server)
+        chat.send("slow")
+        chat.nvim.wait_screen("waiting for the model")
+        for text in ("first queued", "second queued"):
+            chat.send(text)
+            chat.nvim.wait_screen(f"queued\\n{text}")
+        chat.nvim.feed("q")
+        chat.nvim.wait_for(lambda: chat.draft() == "first queued\n\nsecond queued", "both messages in the input")
+
+
 def test_a_double_return_sends_once(nvim_factory, tmp_path):
     with ChatServerThread([reply("one answer")], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server)

@@ -100,11 +100,11 @@ class OutboundQueue:
     def give_back_refused(self, refused: dict[int, Refusal]) -> None:
         """Return refused messages to the user as drafts, before they are logged."""
         waiting, self._waiting = self._waiting, deque[Submit]()
-        for submit in waiting:
+        for submit in reversed(waiting):
             if submit.submit_id in refused:
                 self._return(submit, refused[submit.submit_id].why)
             else:
-                self._waiting.append(submit)
+                self._waiting.appendleft(submit)
 
     async def deliver(self, turn_id: str, cycle: int) -> str:
         """Log the queued messages, then show them as sent; return why the last refused message was returned, or "".
@@ -150,9 +150,12 @@ class OutboundQueue:
         return await self._before.of(submit, turn_id, cycle)
 
     def give_back(self, why: str) -> None:
-        """Return all queued messages to the user as drafts, so that no typed text is lost."""
+        """Return all queued messages to the user as drafts, so that no typed text is lost.
+
+        The newest is first, because the editor puts each one before the text in the input.
+        """
         while self._waiting:
-            self._return(self._waiting.popleft(), why)
+            self._return(self._waiting.pop(), why)
 
     def _return(self, submit: Submit, why: str) -> None:
         self._mentioned.forget(submit)
