@@ -189,6 +189,10 @@ function M.show_original(chat)
   if id and id ~= "" then
     return session.request(chat, "show_original", { item = id }, float.show)
   end
+  local topic = api.nvim_get_current_line():match("^· .*:help (codecompanion%-%S+)")
+  if topic and row < anchors.position(chat, "header") then
+    return require("codecompanion.commands.manual").open(topic)
+  end
   local waiting = require("codecompanion.chat.state.questions").waiting(chat)
   if #waiting == 1 then
     return require("codecompanion.chat.question.approval").act(chat, "show", waiting[1])

@@ -86,8 +86,10 @@ class MentionedContext:
             tuple(self._sent_event(message) for message in messages if message.mentioned is not None),
         )
         said = list(self._with_secrets(messages))
-        if line and not last_reported(self._control):
-            said.append(first_line(submit.snapshot, self._services.root(submit.snapshot)))
+        root = self._services.root(submit.snapshot)
+        if line and root not in self._services.knows_open_file:
+            self._services.knows_open_file.add(root)
+            said.append(first_line(submit.snapshot, root))
         return found.with_notices(self._control.chat_id, said)
 
     def _looking_at(self, submit: Submit) -> str:

@@ -25,10 +25,10 @@ def looking_at(snapshot: Snapshot, root: Path) -> str:
 
 
 def first_line(snapshot: Snapshot, root: Path) -> str:
-    """Return the sentence that informs the user when the line is first sent."""
+    """Return the sentence that informs the user when the line is first sent in a project."""
     lines = "" if snapshot.visible is None else f":{snapshot.visible[0]}-{snapshot.visible[1]}"
     shown = _name(snapshot, root) + lines
-    return f"The model sees which file and lines you are looking at ({shown}) · off: tell_open_file = false"
+    return f"The model sees the open file ({shown}) · :help codecompanion-looking-at"
 
 
 def _name(snapshot: Snapshot, root: Path) -> str:

@@ -259,7 +259,10 @@ async def test_the_visible_text_is_reported_once_and_only_in_the_workspace(bench
     await say(bench, session, ask("four", submit_id=4, **here))
     assert sent(bench)[-2:] == [line, "four"], "what is cleared is not known any more"
     assert [m.tag for m in session.log.view.messages if m.tag] == [LOOKING_TAG]
-    said = "The model sees which file and lines you are looking at (a.py:1-40) · off: tell_open_file = false"
-    assert [notice.text for notice in bench.of(Notice)] == [said, said], "once, and again after /clear"
-    assert [entry.text for entry in entries(await session.log.events()) if "look" in entry.text] == [said]
+    said = "The model sees the open file (a.py:1-40) · :help codecompanion-looking-at"
+    assert [notice.text for notice in bench.of(Notice)] == [said]
     assert GATHERED_TAG not in {m.tag for m in session.log.view.messages}
+    other = await bench.open("chat-2")
+    await say(bench, other, ask("five", submit_id=5, **here))
+    assert sent(bench) == [line, "five"]
+    assert [notice.text for notice in bench.of(Notice)] == [said], "once in a project"
