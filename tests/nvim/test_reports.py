@@ -214,6 +214,22 @@ def test_the_chart_has_colours_in_any_window(nvim_factory, tmp_path, columns, am
         assert all(first < line < last for line, _ in marks)
 
 
+@pytest.mark.parametrize("key", ["q", "<Esc>"])
+def test_closing_a_report_shows_a_floating_chat_again(nvim_factory, tmp_path, key):
+    """Also a trace that was opened from `/cost` and took its place."""
+    floats = {"display": {"chat": {"window": {"layout": "float"}}}}
+    with ChatServerThread([reply("One.", usage=USAGE)], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, options=floats)
+        chat.say("Why is it red?")
+        chat.send("/cost")
+        wait_title(chat, "# Cost of this chat")
+        chat.nvim.feed("G<CR>")
+        wait_title(chat, "# Turn 1 of 1")
+        chat.nvim.feed(key)
+        assert chat.nvim.lua("return vim.bo.filetype") == "codecompanion"
+        assert chat.nvim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2
+
+
 def test_the_line_about_an_unknown_price_works_as_it_is_written(nvim_factory, tmp_path):
     """R-359: the option that `/cost` names, with the value it shows, gives the next request a price."""
     options = {}

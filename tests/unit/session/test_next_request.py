@@ -15,8 +15,9 @@ def dollar_prices(adapter, model, passes):
     return sum(usage.input_tokens + 0.1 * usage.cache_read_tokens for usage in passes) / 1e6
 
 
-async def chat(tmp_path, store=None, questions=2):
-    bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("answer", Usage(1_000, 10))), store=store)
+async def chat(tmp_path, store=None, questions=2, cached=500):
+    usage = Usage(1_000 - cached, 10, cache_read_tokens=cached)
+    bench = Bench(tmp_path, ScriptedAdapter("s", lambda request: says("answer", usage)), store=store)
     bench.services.price = dollar_prices
     session = await bench.open()
     for number in range(1, questions + 1):
@@ -53,6 +54,17 @@ async def test_a_cold_cache_and_no_cache_are_distinct(tmp_path):
     assert {row["cache"] for row in rows(session)} == {"miss"}
     bench.adapter.cache_lifetime_s = 0
     assert {row["cache"] for row in rows(session)} == {""}
+
+
+async def test_a_model_that_reports_no_cache_has_no_hits(tmp_path):
+    """As in `/trace`; also after a restart."""
+    bench, session = await chat(tmp_path, cached=0)
+    assert {row["cache"] for row in rows(session)} == {""}
+    assert inspect(session.control, session.log)["cost"] == pytest.approx(
+        sum(row["tokens"] for row in rows(session)) / 1e6
+    )
+    resumed = await Bench(tmp_path, ScriptedAdapter("s", []), store=bench.store).resume()
+    assert {row["cache"] for row in rows(resumed)} == {""}
 
 
 async def test_another_model_has_nothing_in_its_cache(tmp_path):

@@ -177,7 +177,7 @@ local function set_keys(report)
   local function map(keys, desc, action)
     scratch.map(report.bufnr, keys, desc, action)
   end
-  map("q", "Close", function()
+  map({ "q", "<Esc>" }, "Close", function()
     close(report)
   end)
   if report.verb == "show_trace" then
@@ -268,8 +268,9 @@ local function open(chat, verb, turn, refuse)
     report.bufnr = new_buffer()
     stay(report, result)
     page.draw(report.bufnr, result.text, result.spans)
-    local current = registry.by_buffer(api.nvim_get_current_buf())
-    report.beside = current and current.id == report.chat and current or nil
+    local here = api.nvim_get_current_buf()
+    local current, replaced = registry.by_buffer(here), reports[here]
+    report.beside = current and current.id == report.chat and current or replaced and replaced.beside or nil
     show(report.bufnr)
     scratch.name(report.bufnr, name_of(report))
     reports[report.bufnr] = report

@@ -36,8 +36,8 @@ def inspect(control: ContextControl, log: ChatLog, narrows: Callable[[Source], b
 
     `total` is the meter's value and the sum of the rows; `reserve` is the room for the reply; `guess` is a note if the
     size of the context window is a guess, otherwise "". In each row, `cache` is the expected cache result (`hit`,
-    `miss`, "" = no cache), and `cost` the price in US dollars, or None if the price is unknown. `source` is the origin
-    of text that is not from the user, the model or the plugin; `narrows` is true if that source narrows grants.
+    `miss`, "" = none reported), and `cost` the price in US dollars, or None if the price is unknown. `source` is the
+    origin of text that is not from the user, the model or the plugin; `narrows` is true if it narrows grants.
     """
     view, shaped = log.view, control.shaper.current()
     total, reasons = shaped.measure.tokens, _reasons(control, view.messages)
@@ -107,11 +107,11 @@ def _expected_cache(control: ContextControl, log: ChatLog) -> list[str]:
     """Return the expected cache result for the system prompt, the tools and every message.
 
     The prefix that is identical to that of the last request stays cached until the cache expires; after a restart the
-    prefix is derived from the view alone.
+    prefix is derived from the view alone. A model that has answered without reporting cache use counts as having none.
     """
     now, sent, cache = control.shaper.current(), control.shaper.sent, control.cache_state()
-    count = len(now.messages)
-    if cache.lifetime_s <= 0:
+    count, reports_none = len(now.messages), log.last_asked == control.named and control.named not in log.cached
+    if cache.lifetime_s <= 0 or reports_none:
         return [""] * (count + 2)
     messages = log.view.messages
     if cache.warm_tokens <= 0:

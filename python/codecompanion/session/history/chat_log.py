@@ -20,6 +20,7 @@ from codecompanion.model.history import (
     MessageAdded,
     RequestSent,
     TitleSet,
+    UsageReported,
     ViewChanged,
 )
 from codecompanion.model.live_files import NO_FILES, files_after, files_in
@@ -59,6 +60,16 @@ def _last_asked(events: Sequence[LogEvent]) -> tuple[str, str] | None:
     return None if asked is None else (asked.adapter, asked.model)
 
 
+def _cached(events: Sequence[LogEvent]) -> set[tuple[str, str]]:
+    """Return the adapters and models that reported cache use in these events."""
+    reports = (event.payload for event in events if isinstance(event.payload, UsageReported))
+    return {
+        (report.adapter, report.model)
+        for report in reports
+        if any(usage.cache_read_tokens or usage.cache_write_tokens for usage in (report.usage, *report.other_passes))
+    }
+
+
 class ChatLog:
     """The log of one chat and its projection."""
 
@@ -95,6 +106,8 @@ class ChatLog:
         """The chosen tools and groups, () = as configured."""
         self.last_asked = ("", "")
         """The adapter and model of the last request for a reply, or two empty strings before the first."""
+        self.cached = set[tuple[str, str]]()
+        """The adapters and models that have reported cache use."""
         self.typed = 0
         """The number of messages typed by the user."""
         self._late: tuple[EventPayload, ...] = ()
@@ -184,6 +197,7 @@ class ChatLog:
                     self.keys[event.payload.message.id] = recall_key(event.seq)
                     self.typed += is_typed_by_user(event.payload.message)
                     self.had_memory = self.had_memory or event.payload.message.tag == MEMORY_TAG
+                self.cached |= _cached([event])
                 if isinstance(event.payload, RequestSent):
                     self.last_asked = _last_asked([event]) or self.last_asked
                 if isinstance(event.payload, ViewChanged):
@@ -222,6 +236,7 @@ class ChatLog:
         self.had_memory = any(message.tag == MEMORY_TAG for message in added)
         self.chosen = chosen_in(events)
         self.last_asked = _last_asked(events) or self.last_asked
+        self.cached = _cached(events)
         self._read_undos(events)
 
     def _read_keys(self, events: Sequence[LogEvent]) -> None:
