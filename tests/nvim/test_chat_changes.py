@@ -64,7 +64,7 @@ def test_change_keys_without_a_change_give_a_hint(chat: ChatDriver) -> None:
     for key, said in (
         ("]e", "No file change in this chat"),
         ("[e", "No file change in this chat"),
-        ("gX", "No file change on this line"),
+        ("gX", "No file change in this chat"),
         ("j0gR", "No file here to open, and none changed in this chat"),
     ):
         chat.nvim.lua("vim.api.nvim_win_set_cursor(0, { ..., 0 })", row + 1)

@@ -316,6 +316,13 @@ def test_the_line_of_a_turn_follows_its_changes_and_is_redrawn_with_the_chat(des
     user.nvim.command("tabfirst")
     line = r"▸ 2 files changed · \+2 −2 · gR review"
     user.nvim.wait_screen(line)
+    for place, said in (
+        ("gg/files changed<CR>", r"Several file changes; \[e goes to a\.txt above"),
+        ("G", r"No file change on this line; \[e goes to a\.txt above"),
+        ("gg", r"No file change on this line; ]e goes to b\.txt below, :CodeCompanionRevert lists all"),
+    ):
+        user.nvim.feed(place + "gX")
+        user.nvim.wait_screen(said)
 
     def review():
         user.nvim.command("tabfirst")

@@ -10,19 +10,20 @@ local M = {}
 ---@param chat CodeCompanion.Chat
 ---@param from integer
 ---@param step 1|-1
----@return integer?
+---@return integer? row
+---@return CodeCompanion.TurnChange? change
 function M.next_row(chat, from, step)
-  local best
+  local best, change
   for id, item in pairs(chat.items) do
     if item.change then
       local mark = api.nvim_buf_get_extmark_by_id(chat.bufnr, marks.items, id, { details = true })
       local row = mark[1]
       if row and not mark[3].invalid and (row - from) * step > 0 and (not best or (best - row) * step > 0) then
-        best = row
+        best, change = row, item.change
       end
     end
   end
-  return best
+  return best, change
 end
 
 return M
