@@ -298,6 +298,32 @@ def test_an_empty_chat_names_an_earlier_chat_of_the_folder(nvim_factory: Callabl
     assert "earlier:" not in chat.nvim.screen()
 
 
+def test_a_new_chat_says_that_the_one_it_replaced_is_open_and_how_to_go_back(nvim_factory: Callable[..., Nvim]) -> None:
+    """In the intro, or beside the question given with the command; nothing about an empty chat."""
+    chat = make_chat(nvim_factory)
+    chat.accept("the first question")
+    chat.push(events.TitleChanged(title="the first question"))
+    chat.nvim.command("CodeCompanionChat")
+    chat.nvim.wait_screen(r"still open: the first question · \[b goes back")
+    chat.nvim.feed("[b")
+    chat.nvim.wait_screen("## Me\nthe first question")
+    chat.nvim.command("CodeCompanionChat New")
+    chat.nvim.wait_screen(r"still open: the first question · ]b goes back")
+    chat.nvim.feed("]b")
+    chat.nvim.wait_screen("## Me\nthe first question")
+    chat.nvim.command("CodeCompanionChat what now?")
+    screen = chat.nvim.wait_screen("what now?")
+    assert "Welcome" not in screen
+    chat.nvim.wait_screen(r"still open: the first question · \[b goes back$")
+
+
+def test_a_new_chat_does_not_mention_an_empty_one(chat: ChatDriver) -> None:
+    chat.nvim.command("CodeCompanionChat New")
+    chat.nvim.wait_lua("return #require('codecompanion.chat').list() == 2")
+    chat.nvim.settle()
+    assert "still open" not in chat.nvim.wait_screen("Welcome")
+
+
 def test_drafts_are_marked(chat: ChatDriver) -> None:
     rows = [stored(chat, 1, draft=True), stored(chat, 2, messages=0, draft=True)]
     chat.answer("list_sessions", rows)

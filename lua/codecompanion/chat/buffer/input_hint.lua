@@ -6,6 +6,8 @@ local choice = require("codecompanion.adapters.default_adapter")
 local fit = require("codecompanion.text.fit")
 local keys = require("codecompanion.chat.state.configured_keys")
 local options = require("codecompanion.chat.state.chat_options")
+local registry = require("codecompanion.chat.state.open_chats")
+local title = require("codecompanion.chat.state.chat_title")
 local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
@@ -106,11 +108,33 @@ local function tell_unsent(chat)
   view.follow(chat, view.followers(chat)) -- Neovim keeps the cursor visible, but not virtual lines below it
 end
 
----Return the line in an empty chat that mentions an earlier chat.
+---Return a line about the chat that a new chat replaced in its window: it is still open, and a key goes back.
+---@param chat CodeCompanion.Chat
+---@return string?
+function M.about_replaced(chat)
+  local other, chats = chat.instead_of, registry.list()
+  local at = other and vim.iter(ipairs(chats)):find(function(_, one)
+    return one == other
+  end)
+  if not at then
+    return nil -- it was closed
+  end
+  -- the keys open the chats in this order
+  local is_next = chats[at % #chats + 1] ~= chat and chats[(at - 2) % #chats + 1] == chat
+  local key = keys.keys(is_next and "next_chat" or "previous_chat", "n")[1]
+  local before, after = "still open: ", key and (" · %s goes back"):format(key) or ""
+  local room = fit.narrowest(chat) - api.nvim_strwidth(before .. after)
+  return before .. fit.cut(title.shown(other.title), math.max(room, 8)) .. after
+end
+
+---Return the line in an empty chat that mentions the chat it replaced, or an earlier one.
 ---@param chat CodeCompanion.Chat
 ---@return string?
 local function about_earlier(chat)
-  if chat.earlier then
+  local replaced = M.about_replaced(chat)
+  if replaced then
+    return replaced
+  elseif chat.earlier then
     local before, after = "earlier: ", " · :CodeCompanionChat Resume"
     local room = fit.narrowest(chat) - api.nvim_strwidth(before .. after)
     return before .. fit.cut(chat.earlier, math.max(room, 8)) .. after

@@ -15,6 +15,7 @@ local hint = require("codecompanion.chat.buffer.input_hint")
 local host = require("codecompanion.host")
 local installing = require("codecompanion.chat.wire.install_notice")
 local name = require("codecompanion.chat.buffer.buffer_name")
+local new_chat = require("codecompanion.chat.life.show_new_chat")
 local options = require("codecompanion.chat.state.chat_options")
 local paint = require("codecompanion.chat.buffer.markdown_colours")
 local pasting = require("codecompanion.chat.life.pasting")
@@ -211,9 +212,7 @@ end
 ---@return CodeCompanion.Chat?
 local function unused()
   for _, chat in ipairs(registry.list()) do
-    local empty = not chat.touched and not chat.stored and #chat.outgoing == 0
-    empty = empty and api.nvim_buf_is_loaded(chat.bufnr)
-    if empty and buffer.input_text(chat) == "" then
+    if not chat.stored and api.nvim_buf_is_loaded(chat.bufnr) and not new_chat.has_content(chat) then
       return chat
     end
   end
@@ -227,7 +226,8 @@ function M.open(opts)
   opts = opts or {}
   local waiting = opts.reuse and unused()
   if waiting then
-    M.show(waiting, opts.layout)
+    registry.last = waiting
+    new_chat.show(waiting, opts.layout)
     if opts.text and opts.text ~= "" then
       draft.set(waiting, opts.text)
     end
@@ -240,7 +240,7 @@ function M.open(opts)
   end
   if not opts.hidden then
     unsent.give_back(chat)
-    window.open(chat, opts.layout)
+    new_chat.show(chat, opts.layout)
   end
   vim.schedule(function()
     choice.when_known(require("codecompanion.config").options, function()

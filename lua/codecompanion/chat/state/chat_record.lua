@@ -36,6 +36,7 @@ M.ID_BYTES = 6
 ---@field yolo boolean
 ---@field touched boolean It has content
 ---@field earlier? string Title of an earlier chat of this folder, shown while this chat is empty
+---@field instead_of? CodeCompanion.Chat The chat with content that it replaced or covered when it was opened
 ---@field header boolean The model's header of this turn is drawn
 ---@field tail_kind? string Kind of the last drawn block
 ---@field rows_below? integer Rows of virtual text below the input
