@@ -153,7 +153,7 @@ async def test_a_server_that_never_starts_is_reported_with_its_command(make_adap
     assert sum(waits) == START_LIMIT_S
     assert str(outcome.error) == (
         f"test: no connection to http://127.0.0.1:{port}/v1 (connection refused)."
-        " Is the server running? Start it with: llama-server -m model.gguf"
+        " Start the server with: llama-server -m model.gguf"
     )
 
 
@@ -162,7 +162,7 @@ async def test_another_entry_on_this_machine_is_retried_as_usual(make_adapter: M
     """It may be a proxy; its start command is unknown."""
     outcome = await collect(make_adapter(f"http://{host}:{free_port()}/v1", max_retries=2))
     assert [retry.waiting for retry in outcome.retries] == ["", ""]
-    assert str(outcome.error).endswith("(connection refused). Is the server running? Check env.url.")
+    assert str(outcome.error).endswith("(connection refused). Start the server, or check env.url.")
 
 
 @pytest.mark.parametrize(

@@ -120,15 +120,15 @@ def test_the_list_of_models_starts_on_the_current_one(chat: ChatDriver) -> None:
     chat.nvim.wait_screen("Choose a model")
     lines = chat.nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
     assert lines == [
-        "offline",
         "openai · gpt-4o · 128k · current",
+        "offline",
         "",
         "Not usable yet",
         "bedrock · needs AWS credentials: aws sso login or aws configure",
         "broken · url is wrong",
         "openai_compatible · any other server: set its url in setup()",
     ]
-    assert chat.nvim.lua("return vim.api.nvim_get_current_line()") == lines[1]
+    assert chat.nvim.lua("return vim.api.nvim_get_current_line()") == lines[0]
     reasons = {
         "bedrock": "✗ bedrock: needs AWS credentials: aws sso login or aws configure. The adapter was not changed.",
         "openai_comp": "✗ openai_compatible: any other server: set its url",

@@ -184,7 +184,7 @@ def test_a_hint_is_not_broken_inside_a_word(nvim_factory: Callable[..., Nvim], t
 
 AWAY = (
     "llama_cpp: no connection to http://127.0.0.1:{port}/v1 (connection refused)."
-    " Is the server running? Start it with: llama-server -m {model}"
+    " Start the server with: llama-server -m {model}"
 )
 
 

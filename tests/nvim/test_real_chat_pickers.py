@@ -115,3 +115,30 @@ def test_a_chat_with_a_wrong_address_continues_with_another_adapter(nvim_factory
         chat.wait_state("idle")
         asked = [request.json["messages"][-1] for request in server.requests if request.path.endswith("/completions")]
         assert [message["content"] for message in asked] == ["Hello"]
+
+
+def test_a_server_that_is_down_is_listed_first_and_asked_again(nvim_factory, tmp_path):
+    """The configured server comes first and is marked as current; `<CR>` asks it again and shows what was tried."""
+    with ChatServerThread([reply("hi")], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(80, 30))
+        port = server.port
+
+    def open_list():
+        chat.nvim.feed("<Esc>ga")
+        chat.nvim.wait_screen("Choose a model")
+        return chat.nvim.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
+
+    tried = f"loop: no connection to http://127.0.0.1:{port} (connection refused). Start the server, or check env.url."
+    assert open_list()[0] == f"loop · local server, not running at 127.0.0.1:{port} · current"
+    chat.nvim.feed("gg<CR>")
+    chat.nvim.wait_for(lambda: tried in chat.text(), "the address and the remedy")
+    assert "The adapter was not changed" not in chat.text()
+    open_list()
+    chat.nvim.feed("/^offline<CR><CR>")
+    chat.nvim.wait_screen(r"\n (.* · )?offline · ~?\d+ %")
+    assert open_list()[0] == f"loop · local server, not running at 127.0.0.1:{port}"
+    server = ChatServerThread([reply("hi")], key=KEY)
+    server.port = port
+    with server:  # started while the list is open
+        chat.nvim.feed("gg<CR>")
+        chat.nvim.wait_screen(r"\n (.* · )?test-model · ~?\d+ %")

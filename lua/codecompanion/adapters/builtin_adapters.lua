@@ -11,6 +11,7 @@
 ---@field model string "" = the first model the endpoint lists
 ---@field about string Description for the help file
 ---@field transport "httpx2"|"sdk"
+---@field start_command string Command that starts the server in a shell, "" if unknown
 ---@field client string Cloud whose official client signs the requests, or "" for none
 ---@field address_variable? string Environment variable that overrides the address
 ---@field entry? CodeCompanion.AdapterEntry Layer below the user's entry, for settings that depend on the environment

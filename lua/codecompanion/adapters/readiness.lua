@@ -19,6 +19,7 @@ local servers = require("codecompanion.adapters.local_servers")
 ---@field missing? string The missing variable or file
 ---@field page? string Page where users get a key
 ---@field needs_client? boolean It uses an official client, which must be installed
+---@field start_command? string Command that starts its server
 ---@field asks? CodeCompanion.ServerAddress Server to ask before the readiness is known
 
 local M = {}
@@ -114,6 +115,7 @@ local function of_resolved(resolved)
     text = settings.address,
     why = "it is configured",
     default_model = settings.model,
+    start_command = about.start_command,
     asks = asks,
   }
 end
@@ -211,6 +213,14 @@ local ORDER = { ready = 1, login = 2, key = 3, cloud = 4, server = 5, template =
 ---@return boolean
 function M.is_template(name, http)
   return name == TEMPLATE and http[name] == nil
+end
+
+---Return whether the user has configured the adapter.
+---@param name string
+---@param http table `adapters.http` of the options
+---@return boolean
+function M.is_own(name, http)
+  return http[name] ~= nil or (http.extend or {})[name] ~= nil
 end
 
 ---Return the step that a user must take before an adapter can be used, or nil if nothing is known to be missing.

@@ -43,12 +43,13 @@ end
 ---@return { [1]: string, [2]: string }[]
 local function after_text(chat, row, chunks)
   local room, width = fit.narrowest(chat), fit.width(chunks)
-  local used = cells_of(chat, row, room) % room
-  if used == 0 or used + width <= room or width > room then
+  local cells = cells_of(chat, row, room)
+  local used = cells % room -- 0 if the text fills its last row
+  if cells == 0 or (used > 0 and used + width <= room) or width > room then
     return chunks
   end
   local below = vim.list_slice(chunks)
-  below[1] = { (" "):rep(room - used) .. chunks[1][1]:gsub("^ · ", ""), chunks[1][2] }
+  below[1] = { (" "):rep((room - used) % room) .. chunks[1][1]:gsub("^ · ", ""), chunks[1][2] }
   return below
 end
 

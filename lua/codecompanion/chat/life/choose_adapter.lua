@@ -1,4 +1,5 @@
----Lists the adapters and their requirements (`:CodeCompanion adapter`): ready ones, popular ones, the rest.
+---Lists the adapters and their requirements (`:CodeCompanion adapter`): the user's own ones, ready ones, popular ones,
+---the rest.
 
 local choose = require("codecompanion.screen.choose")
 local default_adapter = require("codecompanion.adapters.default_adapter")
@@ -16,7 +17,7 @@ local M = {}
 
 local NARROW = 60 -- in cells; below this width the columns are not aligned
 
-local HEADINGS = { "Ready", "Popular", "More", "Misconfigured" }
+local HEADINGS = { "Current and configured", "Misconfigured", "Ready", "Popular", "More" }
 
 ---Adapters listed before the rest, in this order.
 local POPULAR = {
@@ -32,23 +33,30 @@ local POPULAR = {
 
 ---Return the heading of `HEADINGS` that an adapter is listed under.
 ---@param item CodeCompanion.AdapterReadiness
+---@param current? string Adapter of the chat
 ---@return string
-local function heading_of(item)
-  if item.state == "ready" then
-    return "Ready"
+local function heading_of(item, current)
+  local http = require("codecompanion.config").options.adapters.http
+  if item.name == current then
+    return "Current and configured"
   elseif item.state == "broken" then
     return "Misconfigured"
+  elseif readiness.is_own(item.name, http) then
+    return "Current and configured"
+  elseif item.state == "ready" then
+    return "Ready"
   end
   return vim.list_contains(POPULAR, item.name) and "Popular" or "More"
 end
 
 ---Return the adapters by heading, popular ones in their own order.
 ---@param found CodeCompanion.AdapterReadiness[]
+---@param current? string Adapter of the chat
 ---@return table<string, CodeCompanion.AdapterReadiness[]>
-local function grouped(found)
+local function grouped(found, current)
   local groups = {}
   for _, item in ipairs(found) do
-    local heading = heading_of(item)
+    local heading = heading_of(item, current)
     groups[heading] = groups[heading] or {}
     table.insert(groups[heading], item)
   end
@@ -106,7 +114,7 @@ end
 ---@return string[] lines
 ---@return table<integer, CodeCompanion.AdapterReadiness> items By line
 local function layout(found, current)
-  local rows, groups, lines, items = rows_of(found, vim.o.columns - 4, current), grouped(found), {}, {}
+  local rows, groups, lines, items = rows_of(found, vim.o.columns - 4, current), grouped(found, current), {}, {}
   for _, heading in ipairs(HEADINGS) do
     for index, item in ipairs(groups[heading] or {}) do
       if index == 1 then
@@ -149,8 +157,12 @@ end
 local function advice(item)
   if item.state == "server" then
     local place = ("%s:%d"):format(item.asks.host, item.asks.port)
-    local whole = ("%s is not running at %s: start it, then choose it here"):format(item.name, place)
-    return { whole, item.name .. " is not running" }
+    local command = (item.start_command or "") ~= "" and (" with: " .. item.start_command) or ""
+    return {
+      ("%s is not running at %s. Choose it again after you have started it%s"):format(item.name, place, command),
+      ("Not running at %s. Start it%s"):format(place, command),
+      "Not running at " .. place,
+    }
   elseif item.state == "template" then
     return { "y copies an entry for setup(); set its url to your server's address", "y copies an entry for setup()" }
   elseif item.state ~= "key" then
@@ -261,14 +273,15 @@ local function show(found, chat)
     return items[line]
   end, options, function() end)
   colour(bufnr, items)
-  local first, at
+  local first, ready, at
   for number = 1, #lines do
     local item = items[number]
     first = first or item and number
+    ready = ready or item and item.state == "ready" and number
     at = at or item and item.name == current and number
   end
-  if at or first then
-    api.nvim_win_set_cursor(0, { at or first, 0 })
+  if first then
+    api.nvim_win_set_cursor(0, { at or ready or first, 0 })
   end
 end
 

@@ -156,14 +156,17 @@ end
 ---@class CodeCompanion.UnusableAdapter
 ---@field adapter string
 ---@field brief string Missing requirement, in a few words
+---@field is_first boolean It is configured or current, so it is above the others
 
----Return the rows of the list: the models that can be used, then the adapters that cannot, with the reason.
+---Return the rows of the list: the configured adapters, the current one, the other models that can be used, then the
+---adapters that cannot, with the reason.
 ---
 ---The host tries keys and addresses. Cloud credentials are used only by the official client, so they are checked here.
 ---@param choices CodeCompanion.ModelChoice[]
+---@param current string Adapter of the chat
 ---@return (CodeCompanion.ModelChoice|CodeCompanion.UnusableAdapter)[]
-function M.rows(choices)
-  local rows, lacking, entries = {}, {}, http()
+function M.rows(choices, current)
+  local lacking, entries = {}, http()
   for name, why in pairs(problems) do
     lacking[name] = readiness.needs(name, entries) or why.brief
   end
@@ -171,22 +174,46 @@ function M.rows(choices)
     local one = readiness.of(name, entries)
     lacking[name] = one.state == "cloud" and one.text or nil
   end
+  local first, second, third, usable, last = {}, {}, {}, {}, {}
+  local function put(row, others)
+    local is_own, is_current = readiness.is_own(row.adapter, entries), row.adapter == current
+    table.insert(is_own and (is_current and first or second) or is_current and third or others, row)
+  end
   for _, choice in ipairs(choices) do
-    rows[#rows + 1] = not lacking[choice.adapter] and choice or nil
+    if not lacking[choice.adapter] then
+      put(choice, usable)
+    end
   end
   for name, needs in sorted(lacking) do
-    rows[#rows + 1] = { adapter = name, brief = needs }
+    local is_first = name == current or readiness.is_own(name, entries)
+    put({ adapter = name, brief = needs, is_first = is_first }, last)
   end
-  return rows
+  return vim.iter({ first, second, third, usable, last }):flatten():totable()
 end
 
----Return why an adapter of the list cannot be used, as a sentence.
+---Use an adapter that could not be used when the list was opened, if it can be used now.
+---@param chat CodeCompanion.Chat
 ---@param row CodeCompanion.UnusableAdapter
----@return string
-function M.why_not(row)
-  local why = problems[row.adapter]
-  local is_told = why and why.problem ~= "" and not readiness.is_template(row.adapter, http())
-  return sentence(is_told and why.problem or ("%s: %s"):format(row.adapter, row.brief))
+---@param refuse fun(reason: string)
+function M.try_again(chat, row, refuse)
+  local name = row.adapter
+  local is_current = name == chat.adapter
+  local function no(why)
+    refuse(sentence(why) .. (is_current and "" or " The adapter was not changed."))
+  end
+  if not problems[name] or readiness.is_template(name, http()) then
+    return no(("%s: %s"):format(name, row.brief))
+  end
+  session.request(chat, "list_models", { adapter = name }, function(result)
+    local group = result[1] or {}
+    if #(group.models or {}) == 0 then
+      return no((group.problem or "") ~= "" and group.problem or ("%s: %s"):format(name, row.brief))
+    end
+    M.use(chat, name, is_current and chat.model ~= "" and chat.model or nil)
+    if is_current then
+      require("codecompanion.say").hint(name .. " answers now")
+    end
+  end, refuse)
 end
 
 ---Switch to an adapter with its default model.

@@ -129,7 +129,7 @@ function M.model(chat)
     models.list(chat, done, failed(chat, done))
   end
   loading.list({ what = "models", key = chat.id }, ask, function(choices)
-    local rows = models.rows(choices)
+    local rows = models.rows(choices, chat.adapter)
     local function is_current(item)
       local is_used = chat.model == "" and item == first_of(rows, chat.adapter) or item.model == chat.model
       return item.adapter == chat.adapter and (item.brief ~= nil or is_used)
@@ -138,24 +138,26 @@ function M.model(chat)
       prompt = "Choose a model",
       kind = "codecompanion.model",
       group_of = function(item)
-        return item.brief and "Not usable yet" or nil
+        return item.brief and not item.is_first and "Not usable yet" or nil
       end,
       is_dim = function(item)
         return item.brief ~= nil
       end,
       is_current = is_current,
       format_item = function(item)
+        local current = is_current(item) and " · current" or ""
         if item.brief then
-          return ("%s · %s"):format(item.adapter, item.brief)
+          return ("%s · %s%s"):format(item.adapter, item.brief, current)
         end
         local window = (item.window or 0) > 0 and (" · " .. numbers.short_window(item.window)) or ""
-        local current = is_current(item) and " · current" or ""
         local about = item.about and (" · " .. item.about) or ""
         return model_name(item.adapter, item.model) .. window .. about .. current
       end,
     }, function(item)
       if item and item.brief then
-        say.chat(chat, models.why_not(item) .. " The adapter was not changed.", severity.ERROR)
+        models.try_again(chat, item, function(reason)
+          say.chat(chat, reason, severity.ERROR)
+        end)
       elseif item then
         models.use(chat, item.adapter, item.model)
       end

@@ -104,8 +104,9 @@ def error_from_exception(error: BaseException, endpoint: Endpoint) -> AdapterErr
             check = f"Check the network and {endpoint.remedies.check_address}."
             is_refused = any(isinstance(one, ConnectionRefusedError) for one in _all_causes(error))
             if is_refused and endpoint.start_command is not None:
-                start = f"Start it with: {endpoint.start_command}" if endpoint.start_command else ""
-                check = f"Is the server running? {start or f'Check {endpoint.remedies.check_address}.'}"
+                check = f"Start the server, or check {endpoint.remedies.check_address}."
+                if endpoint.start_command:
+                    check = f"Start the server with: {endpoint.start_command}"
             failed = NetworkFailed(endpoint.say(f"no connection to {where}{because}. {check}"))
             failed.nobody_listens = is_refused
             return failed
