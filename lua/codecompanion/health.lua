@@ -393,6 +393,24 @@ local function check_completion()
   end
 end
 
+local function check_mcp()
+  health.start("MCP servers")
+  if not require("codecompanion.config").options.mcp.enabled then
+    return health.info("Off: mcp.enabled = false")
+  elseif wait_for_host() ~= "ready" then
+    return health.info("Known once the Python process runs")
+  end
+  local lines = require("codecompanion.pages.mcp_page").examine(HOST_WAIT_MS)
+  if not lines then
+    return health.warn("The Python process did not answer in time", "See :CodeCompanion log")
+  elseif #lines == 0 then
+    return health.info("None configured (`:help codecompanion-mcp`)")
+  end
+  for _, line in ipairs(lines) do
+    health[line.level](line.text, line.advice)
+  end
+end
+
 ---@param path string
 ---@param what string
 ---@param lost string Feature that does not work without the folder
@@ -446,6 +464,7 @@ function M.check()
   check_environment()
   check_adapters()
   check_completion()
+  check_mcp()
   check_folders()
   check_tools()
   check_host()

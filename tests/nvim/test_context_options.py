@@ -46,7 +46,7 @@ def test_the_options_reach_the_host(config: Config) -> None:
     ("option", "key", "value"),
     [
         ("response_style = 'short'", "interactions.chat.opts.response_style", '"short"'),
-        ("response_style = true", "interactions.chat.opts.response_style", "boolean"),
+        ("response_style = true", "interactions.chat.opts.response_style", "got true"),
         (
             "context_packet = { enabled_sections = { 'repo', 'gti' } }",
             "interactions.chat.opts.context_packet.enabled_sections",

@@ -391,3 +391,28 @@ def test_a_secret_field_is_typed_invisibly_and_stored_nowhere(nvim_factory, tmp_
         chat.nvim.__exit__()
     holding = [path.name for path, content in contents_below(tmp_path) if canary.encode() in content]
     assert holding == [record.name]
+
+
+def test_checkhealth_lists_the_servers(nvim_factory, tmp_path):
+    """Each server with its state, its tools or last error, and its command; the project's file with its trust."""
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / ".git").mkdir()
+    (root / ".mcp.json").write_text(json.dumps({"mcpServers": {"theirs": {"command": "theirs"}}}))
+    mine = {"odd": {"cmd": [sys.executable, str(HOSTILE)], "env": {"RECORD": str(tmp_path / "record")}}}
+    options = {"mcp": {"servers": {**mine, "gone": {"cmd": ["no-such-program", "x"]}}}}
+    with ChatServerThread([reply("Hello.")], key=KEY) as server:
+        chat = start_chat(nvim_factory, root, server, options=options, size=(160, 40))
+        chat.nvim.command(f"cd {root}")
+        text = chat.health()
+        assert "odd · not started · " in text
+        assert ".mcp.json · theirs · not trusted: :CodeCompanion trust" in text
+        chat.say("hello with @{full}")
+        text = chat.health()
+    assert re.search(r"OK odd · ready · 5 of 5 tools · [\d.,k]+ tokens · \S+python", text)
+    assert "gone · failed: no-such-program was not found on the PATH · no-such-program x" in text
+
+
+def test_checkhealth_needs_one_line_without_servers(nvim_factory, tmp_path):
+    with ChatServerThread(key=KEY) as server:
+        assert "None configured" in start_chat(nvim_factory, tmp_path, server).health()

@@ -62,29 +62,39 @@ local function short_path(path, root)
   return vim.startswith(path, below) and path:sub(#below + 1) or vim.fn.fnamemodify(path, ":~")
 end
 
+---Return the name and state of a server, and the size of its tools: `odd · ready · 4 of 5 tools · 310 tokens`.
+---@param server CodeCompanion.McpServer
+---@return string
+local function state_of(server)
+  local head = ("%s · %s"):format(server.name, server.state)
+  if server.state ~= "ready" then
+    return head
+  end
+  local offered = #vim.tbl_filter(function(tool)
+    return tool.offered and tool.problem == ""
+  end, server.tools)
+  local tools, tokens = numbers.counted(#server.tools, "tool"), numbers.counted(server.tokens, "token")
+  return ("%s · %d of %s · %s"):format(head, offered, tools, tokens)
+end
+
+---Return the file that configures a server, if it is not the user's configuration, and its command line or URL.
+---@param server CodeCompanion.McpServer
+---@param root string
+---@return string
+local function origin_of(server, root)
+  local where = server.source ~= "" and ("from %s · "):format(short_path(server.source, root)) or ""
+  return where .. vim.split(server.line, "\n")[1]:sub(#server.name + 3) -- without its name
+end
+
 ---@param server CodeCompanion.McpServer
 ---@param root string
 ---@param put fun(text: string, about: CodeCompanion.McpLine)
 local function put_server(server, root, put)
-  local head = ("%s %s · %s"):format(MARKS[server.state] or "?", server.name, server.state)
-  if server.state == "ready" then
-    local offered = #vim.tbl_filter(function(tool)
-      return tool.offered and tool.problem == ""
-    end, server.tools)
-    head = ("%s · %d of %s · %s"):format(
-      head,
-      offered,
-      numbers.counted(#server.tools, "tool"),
-      numbers.counted(server.tokens, "token")
-    )
-  end
-  put(shown(head), { server = server })
+  put(shown(("%s %s"):format(MARKS[server.state] or "?", state_of(server))), { server = server })
   if server.problem ~= "" then
     put("    " .. shown(server.problem), { server = server })
   end
-  local where = server.source ~= "" and ("from %s · "):format(short_path(server.source, root)) or ""
-  local what = vim.split(server.line, "\n")[1]:sub(#server.name + 3) -- its name is shown above
-  put("    " .. shown(where .. what), { server = server })
+  put("    " .. shown(origin_of(server, root)), { server = server })
   if server.version ~= "" then
     put("    " .. shown(("%s · protocol %s"):format(server.version, server.protocol)), { server = server })
   end
@@ -105,13 +115,14 @@ end
 
 ---@param file CodeCompanion.McpFile
 ---@param root string
+---@param review string How to review the file
 ---@return string
-local function file_line(file, root)
+local function file_line(file, root, review)
   local name = short_path(file.path, root)
   if file.problem ~= "" then
     return shown(file.problem)
   end
-  local state = file.trusted and "trusted" or "not trusted: a to review"
+  local state = file.trusted and "trusted" or "not trusted: " .. review
   return shown(("%s · %s · %s"):format(name, table.concat(file.servers, ", "), state))
 end
 
@@ -158,7 +169,7 @@ local function page(now, width)
     if index == 1 and #lines > 0 then
       put("", {})
     end
-    put(file_line(file, now.root), { file = file })
+    put(file_line(file, now.root, "a to review"), { file = file })
   end
   if #lines == 0 then
     return NOTHING, {}
@@ -262,6 +273,34 @@ local function show(place, now)
     end
     reload()
   end)
+end
+
+---Return the lines of `:checkhealth` about the servers of Neovim's working folder and the files that configure them;
+---wait for the host for up to `limit_ms`.
+---@param limit_ms integer
+---@return { text: string, level: "ok"|"info"|"warn", advice?: string }[]? lines nil if the host does not respond
+function M.examine(limit_ms)
+  local lines
+  host.request("show_mcp", { chat = "", cwd = vim.fn.getcwd() }, function(_, now)
+    lines = now and {}
+    for _, server in ipairs(now and now.servers or {}) do
+      local state = state_of(server) .. (server.problem ~= "" and ": " .. server.problem or "")
+      local advice = server.lacks_packages and ":CodeCompanion install mcp installs the packages"
+        or ":CodeCompanion mcp: `r` restarts it, `K` shows its output"
+      lines[#lines + 1] = {
+        text = shown(("%s · %s"):format(state, origin_of(server, now.root))),
+        level = server.problem ~= "" and "warn" or server.state == "ready" and "ok" or "info",
+        advice = server.problem ~= "" and advice or nil,
+      }
+    end
+    for _, file in ipairs(now and now.files or {}) do
+      lines[#lines + 1] = { text = file_line(file, now.root, ":CodeCompanion trust"), level = file.problem ~= "" and "warn" or "info" }
+    end
+  end)
+  vim.wait(limit_ms, function()
+    return lines ~= nil
+  end, 20)
+  return lines
 end
 
 ---Show the servers of a chat's folder, or of Neovim's working folder.
