@@ -528,3 +528,37 @@ def test_the_line_of_an_edit_wraps(nvim_factory: Callable[..., Nvim]) -> None:
     chat.nvim.wait_screen(r"^✂ 12 tool results cleared · 48\.2k → 21\.7k tokens · u undo$")
     chat.nvim.request("nvim_ui_try_resize", 40, 24)
     chat.nvim.wait_screen(r"^✂ 12 tool results cleared · 48\.2k → *\n21\.7k tokens · u undo$")
+
+
+@pytest.mark.parametrize(
+    ("columns", "header"),
+    [
+        (80, "## CodeCompanion (Anthropic · claude-sonnet-4-5-20250929)"),
+        (50, "## CodeCompanion (claude-sonnet-4-5-20250929)"),
+        (40, "## CodeCompanion (claude-sonnet-4-5-20…)"),
+    ],
+)
+def test_the_header_of_a_reply_takes_one_row(nvim_factory: Callable[..., Nvim], columns: int, header: str) -> None:
+    """The adapter is omitted first; the bar cuts the title between words."""
+    adapters = {"http": {"anthropic": {"formatted_name": "Anthropic"}}}
+    chat = make_chat(nvim_factory, size=(columns, 24), options={"adapters": adapters})
+    chat.accept("question")
+    chat.push(events.ReplyStarted(adapter="anthropic", model="claude-sonnet-4-5-20250929"))
+    chat.reply("answer")
+    chat.push(events.TitleChanged(title="Why does addition return"), METER)
+    screen = chat.nvim.wait_screen(r"Why does (addition )?(return)? ?…? ?·")
+    assert f"\n{header}\nanswer\n" in screen
+
+
+def test_a_narrow_line_of_a_reverted_change_keeps_the_end_of_the_file_name(
+    nvim_factory: Callable[..., Nvim],
+) -> None:
+    chat = make_chat(nvim_factory, size=(40, 24))
+    chat.accept("go")
+    change = events.FileChange(change_id="e1", path="/w/src/multiplication_table.py", added=1, removed=1, reverted=True)
+    entry = events.Entry(
+        kind="tool", name="insert_edit", title="insert_edit src/multiplication_table.py", summary="+1 −1", status="ok",
+        text="@@ -1,1 +1,1 @@\n-a\n+b\n", message_id="m", call_id="c", change=change, opens=True,
+    )  # fmt: skip
+    chat.push(events.Restored(entries=(entry,), first=True, last=True))
+    chat.nvim.wait_screen("▸ ✓ insert_edit …ion_table.py · reverted")

@@ -81,10 +81,9 @@ WHY = "not now, the test server is busy with something else"
             "failed",
             NO_FILE,
             {
-                200: "▸ ✗ read_file lua/nothing.lua · failed: There is no file lua/nothing.lua. file_search finds files"
-                " by name",
-                80: "▸ ✗ read_file lua/nothing.lua · failed: There is no file lua/nothing.lua. …",
-                40: "▸ ✗ read_file nothing.l… · There is no …",
+                200: "▸ ✗ read_file lua/nothing.lua · failed: There is no file. file_search finds files by name",
+                60: "▸ ✗ read_file lua/nothing.lua · failed: There is no file",
+                40: "▸ ✗ read_file …ng.lua · There is no file",
             },
         ),
         (
@@ -107,6 +106,13 @@ WHY = "not now, the test server is busy with something else"
                 80: "▸ ✗ run_command npm test · failed: exit 1 · 42 lines",
                 40: "▸ ✗ run_command npm… · exit 1 · 42 lines",
             },
+        ),
+        (
+            "ok",
+            "read_file a/b/long_name_of_a_file.lua",
+            "9 lines",
+            "1",
+            {40: "▸ ✓ read_file …e_of_a_file.lua · 9 lines"},
         ),
         ("error", "demo ", "failed", "", {80: "▸ ✗ demo · failed"}),
         ("rejected", "demo", "rejected", "The user rejected this call.", {80: "▸ ⊘ demo · rejected"}),

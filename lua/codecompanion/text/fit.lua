@@ -87,7 +87,7 @@ function M.cut(text, width)
   return width < 1 and "" or (M.head(text, width - 1) .. "…")
 end
 
----Shorten a string at its end, at a word boundary unless the last word makes up most of the string.
+---Shorten a string at its end, at a word boundary unless less than a third of the width would remain.
 ---@param text string
 ---@param width integer
 ---@return string
@@ -98,7 +98,7 @@ function M.cut_words(text, width)
   end
   local whole = M.head(text, width - 2)
   local words = text:sub(#whole + 1, #whole + 1):find("^%s") and whole or whole:match("^(.*%S)%s+%S*$")
-  if not words or api.nvim_strwidth(words) * 2 < width then
+  if not words or api.nvim_strwidth(words) * 3 < width then
     return cut
   end
   return (words:gsub("[%s,;:]+$", ""):gsub(" ·$", "")) .. " …"
@@ -155,7 +155,8 @@ function M.path(path, width)
   return parts[#parts]
 end
 
----Shorten the title of a tool call at its end: the name of the tool is kept whole, a path loses its folders first.
+---Shorten the title of a tool call at its end: the name of the tool is kept whole. A path loses its folders first, then
+---the beginning of the file's name.
 ---@param title string `run_command npm test`
 ---@param width integer
 ---@return string
@@ -165,8 +166,11 @@ function M.call(title, width)
     return M.cut(title, width)
   end
   local left = width - api.nvim_strwidth(name)
-  local is_path = argument:find("^%S*/%S*$") ~= nil
-  return name .. M.cut(is_path and M.path(argument, left) or argument, left)
+  if not argument:find("^%S*/%S*$") and not argument:find("^%S+%.%w+$") then
+    return name .. M.cut(argument, left)
+  end
+  local path = M.path(argument, left)
+  return name .. (api.nvim_strwidth(path) <= left and path or "…" .. M.tail(path, left - 1))
 end
 
 ---Join parts with ` · `; the last one is shortened if enough of it remains to be useful, otherwise omitted.

@@ -52,7 +52,7 @@ end
 ---@field [1] string
 ---@field [2]? string Highlight group
 ---@field min? integer Minimum width when shortened; nil: it is not shortened
----@field is_state? boolean It is shortened between words
+---@field by_words? boolean It is shortened between words
 
 ---@param text string
 ---@param min? integer
@@ -83,7 +83,7 @@ local function arranged(parts, width)
     if #chunks > 0 then
       chunks[#chunks + 1] = { BETWEEN, "" }
     end
-    local cut = one.is_state and fit.cut_words or fit.cut
+    local cut = one.by_words and fit.cut_words or fit.cut
     chunks[#chunks + 1] = { one == flexible and cut(one[1], left) or one[1], one[2] }
   end
   return chunks
@@ -105,7 +105,7 @@ function M.chunks(chat, width)
   local meter, state = chat.meter, status.activity(chat, true)
   local model = chat.model ~= "" and chat.model or chat.adapter ~= "" and chat.adapter or "CodeCompanion"
   local title = vim.trim((chat.title:gsub("%s+", " ")))
-  title = (state ~= "" or title == model) and "" or fit.cut(title, MAX_TITLE)
+  title = (state ~= "" or title == model) and "" or fit.cut_words(title, MAX_TITLE)
   local whole = chat.yolo and part(require("codecompanion.chat.state.yolo").label()) or part("")
   local brief = part(chat.yolo and "YOLO" or "")
   local group = meter and status.meter_group(meter)
@@ -124,6 +124,7 @@ function M.chunks(chat, width)
   local ways
   if state == "" then
     local short = part(title, MIN_TITLE)
+    short.by_words = true
     ways = {
       { whole, part(title), by, both, toolless, full, limits },
       { brief, short, by, both, toolless, full, limits },
@@ -139,7 +140,7 @@ function M.chunks(chat, width)
   else
     local happens, shorter = part(state), status.shorter(state)
     local cut = part(shorter[#shorter] or state, MIN_STATE)
-    cut.is_state = true
+    cut.by_words = true
     ways = {
       { whole, happens, by, both, full, limits },
       { brief, happens, by, both, full, limits },

@@ -131,12 +131,22 @@ function M.user(text, item, right)
   return { kind = "user", lines = lines, role = "user", right = right, markdown = { 1, #lines }, item = item }
 end
 
----Return the block with the model's header.
+---Return the block with the model's header. It takes one row: if it does not fit, it omits the adapter, then the end of
+---the model's name.
+---@param chat CodeCompanion.Chat
 ---@param adapter string
 ---@param model string
 ---@return CodeCompanion.Block
-function M.header(adapter, model)
-  return { kind = "header", lines = { "## " .. options.header("llm", adapter, model) }, role = "llm" }
+function M.header(chat, adapter, model)
+  local line = "## " .. options.header("llm", adapter, model)
+  local cells = api.nvim_strwidth(line)
+  local room = model ~= "" and not fit.certainly_fits(chat, cells) and fit.narrowest(chat) or cells
+  if cells > room then
+    line = "## " .. options.header("llm", nil, model)
+    local kept = api.nvim_strwidth(model) - math.max(0, api.nvim_strwidth(line) - room)
+    line = "## " .. options.header("llm", nil, fit.cut(model, math.max(1, kept)))
+  end
+  return { kind = "header", lines = { line }, role = "llm" }
 end
 
 ---Split text into buffer lines; the first one already contains `width` bytes.
@@ -275,6 +285,8 @@ local function reason_of(text, title)
   local file = title:match("%s(%S+)$")
   if file and #line > #file + 1 and vim.startswith(line, file) then
     line = line:sub(#file + 1):gsub("^:?%s+", "")
+  elseif file then
+    line = line:gsub("( file) " .. vim.pesc(file) .. "%f[.:,%s%z]", "%1", 1)
   end
   if #line > MAX_REASON_BYTES then
     line = line:sub(1, MAX_REASON_BYTES + vim.str_utf_end(line, MAX_REASON_BYTES)) .. "…"
@@ -338,11 +350,17 @@ function M.tool_chunks(tool, width)
   if width then
     local room = width - api.nvim_strwidth("▸ " .. state[1] .. reverted)
     local for_keys = tool.cleared and api.nvim_strwidth(M.cleared_keys(tool.cleared)) + MIN_GAP or 0
+    if reverted ~= "" and api.nvim_strwidth(title .. outcome) > room then
+      outcome = "" -- the size of a reverted change is less important than its file
+    end
     room = room - for_keys >= api.nvim_strwidth(outcome) + MIN_TITLE and room - for_keys or room
     if HAS_REASON[tool.status] and not tool.cleared then
       local width_of_title = api.nvim_strwidth(title)
       if width < NARROW and width_of_title + api.nvim_strwidth(outcome) > room then
         outcome = outcome:gsub("^ · failed: ", " · ") -- the sign already shows it
+      end
+      if api.nvim_strwidth(outcome) > room - width_of_title then
+        outcome = outcome:match("^(.-)%.%s") or outcome
       end
       if api.nvim_strwidth(outcome) > room - MIN_TITLE then -- the title keeps up to half of the line
         outcome = fit.cut_words(outcome, room - math.min(width_of_title, math.floor(room / 2)))

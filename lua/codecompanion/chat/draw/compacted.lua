@@ -81,7 +81,7 @@ local function insert_card(chat, row, item, block)
       buffer.insert(chat, row, { "" })
       row = row + 1
     end
-    local again = blocks.header(chat.adapter, chat.model)
+    local again = blocks.header(chat, chat.adapter, chat.model)
     local count = draw.sequence(chat, row, { block, again })
     buffer.remove(chat, row + count - 1, row + count)
   end)

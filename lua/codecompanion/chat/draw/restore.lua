@@ -87,7 +87,7 @@ local function add_entry(chat, entry, list, header)
     return header
   end
   if not header or entry.opens then
-    list[#list + 1] = blocks.header(entry.adapter or "", entry.model or "")
+    list[#list + 1] = blocks.header(chat, entry.adapter or "", entry.model or "")
   end
   if entry.kind == "tool" then
     local cleared = chat.cleared[entry.message_id]

@@ -69,10 +69,24 @@ local function state_of(row)
   return (row.state == "pinned" and "⚑ " or "") .. (row.state or "")
 end
 
+---Words for tags of the plugin's own messages.
+local WORDS = {
+  compact_summary = "summary",
+  editor_context = "editor",
+  file_update = "update",
+  gathered_context = "code",
+  go_on = "continue",
+  looking_at = "open file",
+  memory_recall = "memory",
+}
+
+---Return the role of a message and the word for its tag, unless the state is the same word.
 ---@param row table
 ---@return string
 local function role_of(row)
-  return row.role .. (row.tag and row.tag ~= "" and ("/" .. row.tag) or "")
+  local tag = row.tag or ""
+  local word = WORDS[tag] or tag
+  return row.role .. (word ~= "" and word ~= row.state and ("/" .. word) or "")
 end
 
 ---Return the width of a column: its widest entry, within limits.

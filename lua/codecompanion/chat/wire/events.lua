@@ -44,7 +44,7 @@ local M = {}
 local function ensure_header(chat, adapter, model)
   if not chat.header then
     chat.before_header = chat.tail_kind
-    draw.append(chat, blocks.header(adapter or chat.adapter, model or chat.model))
+    draw.append(chat, blocks.header(chat, adapter or chat.adapter, model or chat.model))
     chat.header = true
   end
 end
