@@ -32,6 +32,22 @@ def test_the_winbar_names_the_model_that_answers(nvim_factory: Callable[..., Nvi
         chat.nvim.wait_screen(" · test-model → gpt-4o-2024-08-06 · ~")
 
 
+def test_a_model_whose_id_is_a_path_is_shown_by_its_file_name(
+    nvim_factory: Callable[..., Nvim], tmp_path: Path
+) -> None:
+    """`llama-server -m /srv/models/qwen3-8b.gguf` lists the path as the id of its model; it is sent unchanged."""
+    path = "/srv/models/qwen3-8b.gguf"
+    with ChatServerThread([reply("one", model=path)], key=KEY, models=(path,)) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, model=path, size=(120, 40))
+        chat.nvim.wait_screen(r"^ qwen3-8b\.gguf · ")
+        chat.say("hello")
+        chat.nvim.wait_screen(r"CodeCompanion .Loop · qwen3-8b\.gguf")
+        assert [seen.json["model"] for seen in server.requests if seen.method == "POST"] == [path]
+        chat.nvim.feed("ga")
+        chat.nvim.wait_screen(r"loop · qwen3-8b\.gguf")
+        assert "/srv" not in "\n".join(chat.nvim.screen())
+
+
 @pytest.mark.parametrize("extends", ["openai_compatible", "llama_cpp"])
 def test_the_first_answer_of_an_entry_without_a_model_names_it(
     nvim_factory: Callable[..., Nvim], tmp_path: Path, extends: str

@@ -6,6 +6,7 @@ local builtin = require("codecompanion.adapters.builtin_adapters")
 local clouds = require("codecompanion.adapters.clouds")
 local logins = require("codecompanion.adapters.logins")
 local servers = require("codecompanion.adapters.local_servers")
+local short_model = require("codecompanion.text.short_model")
 
 ---@class CodeCompanion.AdapterReadiness
 ---@field name string
@@ -144,7 +145,7 @@ local function model_names(adapter, names)
   if #names == 0 then
     return "running, without a model" .. (adapter == "ollama" and ": ollama pull downloads one" or "")
   end
-  local shown = table.concat(vim.list_slice(names, 1, SHOWN_MODELS), ", ")
+  local shown = table.concat(vim.tbl_map(short_model, vim.list_slice(names, 1, SHOWN_MODELS)), ", ")
   return #names > SHOWN_MODELS and ("running: %s and %d more"):format(shown, #names - SHOWN_MODELS)
     or "running: " .. shown
 end

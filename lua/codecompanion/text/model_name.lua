@@ -1,3 +1,5 @@
+local short_model = require("codecompanion.text.short_model")
+
 ---Return the name of an adapter and its model in one line: `openai · gpt-4.1`; the adapter alone if the model is
 ---unknown or has the same name.
 ---@param adapter string
@@ -9,5 +11,5 @@ return function(adapter, model, shown)
   if not model or model == "" or model == adapter or model == shown then
     return shown
   end
-  return ("%s · %s"):format(shown, model)
+  return ("%s · %s"):format(shown, short_model(model))
 end

@@ -10,6 +10,7 @@ local api = vim.api
 local fit = require("codecompanion.text.fit")
 local numbers = require("codecompanion.text.numbers")
 local registry = require("codecompanion.chat.state.open_chats")
+local short_model = require("codecompanion.text.short_model")
 local status = require("codecompanion.chat.state.chat_status")
 
 local M = {}
@@ -103,7 +104,7 @@ end
 ---@return { [1]: string, [2]: string }[]
 function M.chunks(chat, width)
   local meter, state = chat.meter, status.activity(chat, true)
-  local model = chat.model ~= "" and chat.model or chat.adapter ~= "" and chat.adapter or "CodeCompanion"
+  local model = chat.model ~= "" and short_model(chat.model) or chat.adapter ~= "" and chat.adapter or "CodeCompanion"
   local title = vim.trim((chat.title:gsub("%s+", " ")))
   title = (state ~= "" or title == model) and "" or fit.cut_words(title, MAX_TITLE)
   local whole = chat.yolo and part(require("codecompanion.chat.state.yolo").label()) or part("")
