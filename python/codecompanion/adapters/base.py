@@ -98,7 +98,10 @@ class ToolCallStarted(msgspec.Struct, frozen=True):
 
 
 class PromptRead(msgspec.Struct, frozen=True):
-    """The number of prompt tokens that a local server has read so far. Sent only before the reply begins."""
+    """The number of prompt tokens that a local server has read so far, of those that are not in its cache.
+
+    Sent only before the reply begins; llama.cpp first reports 0, and then the end of each batch of 2,048 tokens.
+    """
 
     tokens: int
     total: int

@@ -148,11 +148,13 @@ class ChatDecoder(ReplyDecoder):
             self._model, self._begun = chunk.model, True
 
     def _read_progress(self, progress: Any) -> None:
-        """Read llama.cpp's prompt-processing progress; ignore values that are not two counts."""
+        """Read llama.cpp's prompt-processing progress; ignore values that are not counts."""
         told = progress if isinstance(progress, Mapping) else {}
-        tokens, total = told.get("processed"), told.get("total")
-        if type(tokens) is int and type(total) is int and 0 <= tokens < total < MAX_PROMPT_TOKENS:
-            self._out.note(PromptRead(tokens, total))
+        cached, tokens, total = told.get("cache", 0), told.get("processed"), told.get("total")
+        if type(cached) is not int or type(tokens) is not int or type(total) is not int:
+            return
+        if 0 <= cached <= tokens < total < MAX_PROMPT_TOKENS:
+            self._out.note(PromptRead(tokens - cached, total - cached))
 
     def _read_choice(self, choice: _Choice) -> None:
         delta = choice.delta or choice.message

@@ -158,8 +158,11 @@ async def stream_reply(
     save_partial: Callable[[str], None],
     on_compaction: OnCompaction,
     on_retry: Callable[[RetryScheduled], None],
+    has_estimate: bool = False,
 ) -> Finished:
     """Stream one reply into `reply`, which keeps the received part if the stream is cancelled or fails.
+
+    `has_estimate`: the status shows how long the server will read, until it reports that it has read something.
 
     Raises:
         AdapterError: the request failed, or the reply was incomplete.
@@ -188,7 +191,10 @@ async def stream_reply(
                 case PromptRead(tokens=tokens, total=total):
                     from codecompanion.reports.markdown import tokens_text  # only local servers report it
 
-                    on_label(f"reading {tokens_text(tokens)} of {tokens_text(total)} tokens")
+                    if tokens:
+                        on_label(f"reading {tokens_text(tokens)} of {tokens_text(total)} tokens")
+                    elif not has_estimate:
+                        on_label(f"reading {tokens_text(total)} tokens")
                 case RetryScheduled():
                     on_retry(event)
                     emit(Retrying(chat=chat, **msgspec.structs.asdict(event)))

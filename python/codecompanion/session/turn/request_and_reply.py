@@ -83,7 +83,8 @@ class Exchange:
         sent = chat.parts.described(request, sent)
         chat.log.write_unawaited(chat.contents.described(request, chat.control.shaper.sent, sent))
         storing = asyncio.create_task(chat.contents.store())  # the request does not wait for the disk
-        chat.enter(State.STREAMING, self._wait_label())
+        estimate = self._reading_estimate()
+        chat.enter(State.STREAMING, estimate or "waiting for the model")
         chat.emit(ReplyStarted(chat=chat.chat_id, adapter=chat.adapter_name, model=chat.model))
         self.reply = reply = ReplySoFar()
         self._chat.arrived = reply, ""
@@ -98,6 +99,7 @@ class Exchange:
                 save_partial=chat.save_partial,
                 on_compaction=native.take,
                 on_retry=record.take_retry,
+                has_estimate=bool(estimate),
             )
         except BaseException as error:
             await native.end(error)
@@ -115,14 +117,14 @@ class Exchange:
         await self._log_reply(record, reply, finished, estimated, again, compacted=native.done)
         return finished
 
-    def _wait_label(self) -> str:
-        """Return the label shown until the reply begins, with the prompt processing time if known and long enough."""
+    def _reading_estimate(self) -> str:
+        """Return the label with the prompt processing time if that is known and long enough, or ""."""
         chat = self._chat
         speed = speed_of(chat.services.adapters, *chat.control.named)
         tokens = chat.control.shaper.unread_tokens() if speed.reads else 0
         seconds = speed.seconds_to_read(tokens)
         if seconds < MIN_SHOWN_S:
-            return "waiting for the model"
+            return ""
         from codecompanion.reports.markdown import expected_text, tokens_text  # only local servers have a speed
 
         return f"reading about {tokens_text(tokens)} tokens, ≈ {expected_text(seconds)}"

@@ -80,8 +80,9 @@ def test_the_listing_of_a_former_server_is_forgotten() -> None:
 
 def test_the_progress_comes_before_the_reply() -> None:
     """Progress is reported in tokens; invalid reports, and those after the reply has begun, are ignored."""
-    reports = [{"total": 6100, "cache": 0, "processed": 2048, "time_ms": 9}, {"total": 10, "processed": 10}]
-    strange: list[Any] = [{"total": "many"}, {"total": -1, "processed": -2}, 7, {"total": 10**12, "processed": 1}]
+    reports = [{"total": 6300, "cache": 200, "processed": 2248, "time_ms": 9}, {"total": 10, "processed": 10}]
+    strange: list[Any] = [{"total": 9, "processed": 5, "cache": "all"}, {"total": "many"}]
+    strange += [{"total": -1, "processed": -2}, 7, {"total": 10**12, "processed": 1}]
     chunks = [{**delta(role="assistant", content=None), "prompt_progress": one} for one in reports + strange]
     late = {**delta(content="!"), "prompt_progress": reports[0]}
     events, decoder = run(data(*chunks, delta(content="Hi"), late, delta("stop")) + b"data: [DONE]\n\n")

@@ -682,17 +682,18 @@ async def test_a_running_compaction_can_be_stopped(tmp_path):
 
 async def test_the_progress_of_a_local_server_is_shown(tmp_path):
     """The status shows how much of the prompt has been read, until the reply streams."""
-    bench = Bench(tmp_path, ScriptedAdapter("s", [(PromptRead(2048, 6100), *says("Hi"))]))
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(PromptRead(0, 6100), PromptRead(2048, 6100), *says("Hi"))]))
     session = await bench.open()
     await talk(bench, session, 1)
     labels = [event.label for event in bench.of(events.State) if event.label]
-    assert labels == ["waiting for the model", "reading 2.0k of 6.1k tokens", "streaming"]
+    read = ["reading 6.1k tokens", "reading 2.0k of 6.1k tokens"]
+    assert labels == ["waiting for the model", *read, "streaming"]
 
 
 @pytest.mark.parametrize("tokens_per_s", [50, 2_000])
 async def test_the_prompt_reading_time_of_a_local_server_is_shown_if_long(tmp_path, tokens_per_s):
     """The cached prompt and earlier replies are not read again."""
-    adapter = ScriptedAdapter("s", [says("Hi " * 4_000), says("Ho")])
+    adapter = ScriptedAdapter("s", [says("Hi " * 4_000), (PromptRead(0, 1100), *says("Ho"))])
     adapter.is_fast = Speed(float(tokens_per_s), 5.0)
     bench = Bench(tmp_path, adapter)
     bench.services.adapters.add(
@@ -709,7 +710,8 @@ async def test_the_prompt_reading_time_of_a_local_server_is_shown_if_long(tmp_pa
         f"reading about {tokens_text(whole)} tokens, ≈ {round(whole / 50)} s",
         "reading about 1.1k tokens, ≈ 22 s",
     ]
-    assert labels == (long if tokens_per_s == 50 else 2 * ["waiting for the model"])
+    waiting = "waiting for the model"
+    assert labels == (long if tokens_per_s == 50 else [waiting, waiting, "reading 1.1k tokens"])
 
 
 async def test_a_hanging_summariser_is_given_up(tmp_path):
