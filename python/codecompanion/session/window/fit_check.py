@@ -178,7 +178,7 @@ class Fitting:
             left = dry_run(self._plans.request(view=view, anyway=True)).messages
         beside = chat.recall_tokens if left != view.messages else 0
         size = await self.excess(self._shaper.of(left), beside)
-        return Refusal(too_large(chat, left, size, room), size) if size else None
+        return Refusal(too_large(chat, left, size, room, is_compacted=left != view.messages), size) if size else None
 
     async def _counted(self, messages: Messages, least: int, room: int) -> int:
         """Return the provider's count of these messages, or 0 if it cannot count or the messages cannot fit anyway."""

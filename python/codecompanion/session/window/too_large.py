@@ -31,10 +31,14 @@ class Refusal(msgspec.Struct, frozen=True):
     tokens: int
 
 
-def too_large(chat: ChatModel, messages: Messages, size: int, room: int) -> str:
-    """Return why a request of `size` tokens is not sent if only `room` tokens fit, both measured by the meter."""
+def too_large(chat: ChatModel, messages: Messages, size: int, room: int, *, is_compacted: bool = False) -> str:
+    """Return why a request of `size` tokens is not sent if only `room` tokens fit, both measured by the meter.
+
+    `is_compacted`: `size` is smaller than the meter shows, because it is what compaction would leave.
+    """
     what, advice = largest_part(chat, messages)
-    return f"{NOT_SENT}: {size:,} tokens, {room:,} fit; {what}. {advice}"
+    left = " after compaction" if is_compacted else ""
+    return f"{NOT_SENT}: {size:,} tokens{left}, {room:,} fit; {what}. {advice}"
 
 
 def too_large_alone(chat: ChatModel, message: Message, room: int) -> str:

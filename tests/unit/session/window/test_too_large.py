@@ -264,3 +264,17 @@ async def test_not_sent_is_not_drawn_again_above_the_answer(tmp_path):
     await session.regenerate(Snapshot())
     await bench.idle(session)
     assert [entry.kind for entry in entries(await session.log.events())] == ["user", "reply"]
+
+
+async def test_the_token_count_is_that_after_compaction(tmp_path):
+    """The meter still shows the whole chat, which is larger."""
+    adapter = ScriptedAdapter("s", lambda request: says("word " * 1_500))
+    bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False})
+    session = await bench.open()
+    for number in (1, 2):
+        session.submit(submit("short", number))
+        await bench.idle(session)
+    session.submit(submit("word " * 20_000, 3))
+    await bench.idle(session)
+    [back] = bench.of(SubmitFailed)
+    assert " tokens after compaction, 7,600 fit; your message takes" in back.error
