@@ -19,7 +19,7 @@ local M = {}
 
 ---@param chat CodeCompanion.Chat
 function M.options(chat)
-  require("codecompanion.chat.lists.chat_help").open(require("codecompanion.chat.slash").listed(), chat.meter)
+  require("codecompanion.chat.lists.chat_help").open(require("codecompanion.chat.slash").list(), chat.meter)
 end
 
 function M.completion()
@@ -246,6 +246,26 @@ function M.next_approval(chat)
   require("codecompanion.chat.question.approval").next(chat)
 end
 
+---Tell where the nearest file change is: the last one above, or else the first one below.
+---@param chat CodeCompanion.Chat
+---@param found string What is on this line
+local function point_to_change(chat, found)
+  if not chat.has_changed_files then
+    return say.hint("No file change in this chat")
+  end
+  for _, way in ipairs({ { -1, "previous_change" }, { 1, "next_change" } }) do
+    local key = keys.keys(way[2], "n")[1]
+    local row, change =
+      require("codecompanion.chat.changed_files.change_marks").next_row(chat, view.cursor_row(), way[1])
+    if key and row and change then
+      local there = ("%s; %s goes to "):format(found, key)
+      local name = vim.fs.basename(change.path) .. DIRECTION[way[1]]
+      return say.hint({ there .. name .. ", :CodeCompanionRevert lists all", there .. name, there .. "it" })
+    end
+  end
+  say.hint(found .. "; :CodeCompanionRevert lists all")
+end
+
 ---Revert a file change made by a tool, or restore a reverted one.
 function M.revert_change(chat)
   local item = marks.item_at(chat, view.cursor_row())
@@ -255,15 +275,7 @@ function M.revert_change(chat)
     local again = keys.keys("revert_change", "n")[1]
     return require("codecompanion.chat.changed_files.revert_changes").revert(chat, { item.change.change_id }, again)
   end
-  local hint = "No file change on this line"
-  for step, name in pairs({ [1] = "next_change", [-1] = "previous_change" }) do
-    local key = keys.keys(name, "n")[1]
-    if key and require("codecompanion.chat.changed_files.change_marks").next_row(chat, view.cursor_row(), step) then
-      hint = ("%s; %s goes to the one%s"):format("No file change on this line", key, DIRECTION[step])
-      break
-    end
-  end
-  say.hint(hint)
+  point_to_change(chat, item and item.turn_changes and "Several file changes" or "No file change on this line")
 end
 
 function M.system_prompt(chat)
