@@ -294,7 +294,8 @@ function M.examine(limit_ms)
       }
     end
     for _, file in ipairs(now and now.files or {}) do
-      lines[#lines + 1] = { text = file_line(file, now.root, ":CodeCompanion trust"), level = file.problem ~= "" and "warn" or "info" }
+      local level = file.problem ~= "" and "warn" or "info"
+      lines[#lines + 1] = { text = file_line(file, now.root, ":CodeCompanion trust"), level = level }
     end
   end)
   vim.wait(limit_ms, function()
