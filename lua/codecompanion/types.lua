@@ -567,7 +567,7 @@
 
 ---A login waits until the user enters `code` ("" if none) on the page `url`, for at most `expires_s` seconds.
 ---
----`comes_back`: the page redirects to an address on this machine; if that fails because the browser runs elsewhere,
+---`redirects`: the page redirects to an address on this machine; if that fails because the browser runs elsewhere,
 ---the user may enter the address (`login` with `answer`). `account`: the requested account; `accounts`: other known
 ---accounts.
 ---@class CodeCompanion.Event.LoginCode
@@ -577,7 +577,7 @@
 ---@field code string
 ---@field url string
 ---@field expires_s integer
----@field comes_back boolean
+---@field redirects boolean
 ---@field account string
 ---@field accounts string[]
 

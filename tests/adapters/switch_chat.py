@@ -109,7 +109,7 @@ class SwitchingChat:
         """Switch to the named provider, or to the next one of the route."""
         provider = self.providers[name or next(self._route)]
         self.switches += provider.name != self.session.adapter_name
-        await self.session.use_model(provider.name, provider.manner.model)
+        await self.session.use_model(provider.name, provider.kind.model)
 
     async def idle(self) -> None:
         """Wait until control is back with the user."""
@@ -163,7 +163,7 @@ class SwitchingChat:
         """Return all problems found; empty if the chat went as planned."""
         found = [*self._found, *self._log.lines, *leaks(self.providers.values()), *map(repr, self.bench.bugs)]
         for provider in self.providers.values():
-            lessons = list(provider.manner.lessons)
+            lessons = list(provider.kind.lessons)
             for words in provider.refusals:
                 known = next((lesson for lesson in lessons if lesson in words), None)
                 if known is not None:
@@ -213,7 +213,7 @@ class SwitchingChat:
             self._told.append(("result", *call, ANYTHING if result is None else result))
 
     def _compare(self, provider: Provider, body: Mapping[str, Any]) -> None:
-        reading = read_body(provider.manner.wire, body)
+        reading = read_body(provider.kind.wire, body)
         place = f"request {self.replies} to {provider.name}"
         self._found += [f"{place}: {problem}" for problem in reading.problems]
         if lost := find_loss(reading, self._told):
@@ -261,7 +261,7 @@ async def open_chat(
 
 
 def _last_words(provider: Provider, body: Mapping[str, Any]) -> str:
-    last = body["input" if provider.manner.wire == "responses" else "messages"][-1]
+    last = body["input" if provider.kind.wire == "responses" else "messages"][-1]
     content = last.get("content") or ""
     return content if isinstance(content, str) else "\n".join(str(block.get("text", "")) for block in content)
 

@@ -171,7 +171,7 @@ class Kimi(Dialect):
 
 
 @dataclass(frozen=True)
-class Spoken(Counted):
+class DialectStep(Counted):
     """A story step in a dialect, with the server's own usage figures."""
 
     dialect: Dialect = field(default_factory=Dialect)

@@ -25,12 +25,12 @@ from tests.adapters.switch_dialects import (
     VLLM,
     Dialect,
     DialectServer,
+    DialectStep,
     Gemini,
     Kimi,
     Mistral,
     OpenAI,
     OpenRouter,
-    Spoken,
 )
 from tests.adapters.switch_reading import Wire
 from tests.adapters.switch_story import IMAGE, PDF, Step
@@ -58,7 +58,7 @@ class Stage(Protocol):
 
 
 @dataclass(frozen=True)
-class Manner:
+class Kind:
     """One kind of provider. `lessons` lists facts its adapter may learn from one refusal each."""
 
     wire: Wire
@@ -83,24 +83,24 @@ _ADAPTIVE = {"parameters": {"thinking": {"type": "adaptive"}}}
 _OPENAI = {"kind": "openai", "max_tokens_field": "max_completion_tokens", **_PDFS}
 _MISTRAL = {"include_usage": False, "options": {"short_call_ids": True, "reasoning_field": "content.thinking"}}
 _NO_USER = "Unexpected role 'user' after role 'tool'"
-MANNERS: dict[str, Manner] = {
-    "openai": Manner("chat", _OPENAI, OpenAI),
-    "azure": Manner("chat", _PDFS, OpenAI, lessons=("string too long",)),
-    "vllm": Manner("chat", _ANY_REASONING, VLLM, {"reasoning_fields": ("reasoning_content",)}),
-    "mistral": Manner("chat", _MISTRAL, Mistral, lessons=(_NO_USER,)),
-    "nim": Manner("chat", {}, Mistral, lessons=("with a length of 9", _NO_USER)),
-    "gemini": Manner("chat", {}, Gemini, {"call_fields": ("extra_content",)}, lessons=("missing a thought_signature",)),
-    "openrouter": Manner("chat", _PDFS, OpenRouter, {"reasoning_fields": ("reasoning_details",)}),
-    "kimi": Manner(
+KINDS: dict[str, Kind] = {
+    "openai": Kind("chat", _OPENAI, OpenAI),
+    "azure": Kind("chat", _PDFS, OpenAI, lessons=("string too long",)),
+    "vllm": Kind("chat", _ANY_REASONING, VLLM, {"reasoning_fields": ("reasoning_content",)}),
+    "mistral": Kind("chat", _MISTRAL, Mistral, lessons=(_NO_USER,)),
+    "nim": Kind("chat", {}, Mistral, lessons=("with a length of 9", _NO_USER)),
+    "gemini": Kind("chat", {}, Gemini, {"call_fields": ("extra_content",)}, lessons=("missing a thought_signature",)),
+    "openrouter": Kind("chat", _PDFS, OpenRouter, {"reasoning_fields": ("reasoning_details",)}),
+    "kimi": Kind(
         "chat",
         _TOOL_TURNS,
         Kimi,
         {"reasoning_fields": ("reasoning_content",)},
         lessons=("reasoning_content is missing",),
     ),
-    "responses": Manner("responses"),
-    "anthropic": Manner("anthropic", _THINKING, model=SONNET.id),
-    "opus": Manner("anthropic", _ADAPTIVE, model=OPUS.id, lessons=(_CHANGED,)),
+    "responses": Kind("responses"),
+    "anthropic": Kind("anthropic", _THINKING, model=SONNET.id),
+    "opus": Kind("anthropic", _ADAPTIVE, model=OPUS.id, lessons=(_CHANGED,)),
 }
 """Kinds of providers by name; `name@localhost` is the same kind of endpoint on another host."""
 
@@ -110,7 +110,7 @@ class Provider:
     """One endpoint. `planted` are its own seals, `met` all texts in its requests that look like one."""
 
     name: str
-    manner: Manner
+    kind: Kind
     stage: Stage
     server: LoopbackServer = field(init=False)
     adapter: HttpAdapter = field(init=False)
@@ -128,11 +128,11 @@ class Provider:
 
     def make_server(self, window: int) -> LoopbackServer:
         """Return the provider's watched server."""
-        manner = self.manner
-        match manner.wire:
+        kind = self.kind
+        match kind.wire:
             case "chat":
                 return watched(DialectServer, self)(
-                    manner.dialect(self.name), window=window, default=self._say_in_chat, **manner.server
+                    kind.dialect(self.name), window=window, default=self._say_in_chat, **kind.server
                 )
             case "responses":
                 rules = Rules(("test-model",), window)
@@ -146,12 +146,12 @@ class Provider:
         kind = {"chat": "openai_compatible", "responses": "openai_responses", "anthropic": "anthropic"}
         url = self.server.url
         entry = {
-            "kind": kind[self.manner.wire],
-            "model": self.manner.model,
+            "kind": kind[self.kind.wire],
+            "model": self.kind.model,
             "context_window": window,
             "max_output_tokens": min(REPLY_TOKENS, window // 4),
             "max_tokens_field": "max_tokens",
-            **self.manner.settings,
+            **self.kind.settings,
             **settings,
         }
         if self.name.endswith("@localhost"):
@@ -184,7 +184,7 @@ class Provider:
         step = self.stage.next_step(self, request.json)
         self._replies += 1
         dialect = self.server.dialect  # type: ignore[attr-defined]
-        return _failed() if step.ending == "failed" else Spoken(step.text, (), {}, dialect, step, self._replies)
+        return _failed() if step.ending == "failed" else DialectStep(step.text, (), {}, dialect, step, self._replies)
 
     def _say_in_responses(self, accepted: Any) -> responses_answers.Reply | Answer:
         step = self.stage.next_step(self, accepted.body)
@@ -270,7 +270,7 @@ async def open_providers(
 
     `windows` are non-default context windows; `believed` are wrong window sizes given to the adapters.
     """
-    providers = {name: Provider(name, MANNERS[name.partition("@")[0]], stage) for name in dict.fromkeys(names)}
+    providers = {name: Provider(name, KINDS[name.partition("@")[0]], stage) for name in dict.fromkeys(names)}
     async with AsyncExitStack() as stack:
         for name, provider in providers.items():
             size = windows.get(name, window)

@@ -20,7 +20,7 @@ import pytest
 from samples import ALL, sampled
 
 from tests.adapters.switch_chat import SwitchingChat, When, open_chat, round_trip
-from tests.adapters.switch_provider import MANNERS
+from tests.adapters.switch_provider import KINDS
 from tests.adapters.switch_story import Story, read_story
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
@@ -36,7 +36,7 @@ FILES = {
     "pi": "pi/before-compaction.jsonl",
 }
 ONE_OF_EACH = ("openai", "mistral", "gemini", "responses", "anthropic", "responses@localhost", "anthropic@localhost")
-PROVIDERS = (*MANNERS, *(f"{name}@localhost" for name in MANNERS if MANNERS[name].seals)) if ALL else ONE_OF_EACH
+PROVIDERS = (*KINDS, *(f"{name}@localhost" for name in KINDS if KINDS[name].seals)) if ALL else ONE_OF_EACH
 PAIRS = list(permutations(PROVIDERS, 2))
 SAMPLE = sampled(PAIRS, 9)
 """Nine of 42 pairs: each of the seven providers is both the first and the second of a pair."""

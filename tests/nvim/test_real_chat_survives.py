@@ -34,7 +34,7 @@ def drawn(chat: RealChat) -> list[str]:
     return chat.nvim.lines()
 
 
-def comes_back(chat: RealChat, before: list[str]) -> None:
+def assert_unchanged(chat: RealChat, before: list[str]) -> None:
     """Wait until the buffer is as before."""
     chat.nvim.wait_for(lambda: drawn(chat) == before, f"{before}, not {drawn(chat)}")
 
@@ -52,7 +52,7 @@ def test_rereading_the_buffer_draws_the_same_chat(chat, command):
     """The text, draft, filetype, keys and options are unchanged, and the chat continues."""
     before = said_something(chat)
     chat.nvim.command(command)
-    comes_back(chat, before)
+    assert_unchanged(chat, before)
     assert chat.draft() == "a draft\nof two lines"
     assert chat.nvim.lua("return { vim.bo.buftype, vim.bo.filetype, vim.bo.modified, vim.bo.buflisted }") == [
         "acwrite",
@@ -77,7 +77,7 @@ def test_an_unloaded_chat_is_restored(chat, back):
     if back == "CodeCompanionChat":
         chat.nvim.wait_lua("return vim.api.nvim_buf_get_name(0) ~= ...", name)
         chat.nvim.command(f"buffer {number}")
-    comes_back(chat, before)
+    assert_unchanged(chat, before)
     assert chat.nvim.messages().strip() == ""
 
 
@@ -86,7 +86,7 @@ def test_a_wiped_chat_is_resumed_with_its_draft(chat):
     chat.nvim.command("bwipeout")
     chat.nvim.command(f"CodeCompanionChat Resume {chat_id}")
     chat.wait_ready()
-    comes_back(chat, before)
+    assert_unchanged(chat, before)
 
 
 def test_a_reply_continues_while_the_buffer_is_unloaded(chat):
@@ -104,7 +104,7 @@ def test_a_reply_continues_while_the_buffer_is_unloaded(chat):
     assert [m.role for m in chat.view().messages] == ["user", "assistant"]
     before = drawn(chat)
     chat.nvim.command("edit")
-    comes_back(chat, before)
+    assert_unchanged(chat, before)
 
 
 @pytest.mark.parametrize("end", ["quit", "SIGHUP", "SIGTERM"])
@@ -128,7 +128,7 @@ def test_a_session_file_restores_the_chat(chat, nvim_factory, tmp_path, end):
     back = RealChat(again, tmp_path)
     back.wait_ready()
     assert back.id == chat_id
-    comes_back(back, before)
+    assert_unchanged(back, before)
     assert "E95" not in again.messages()
     assert "Error" not in again.messages()
 
@@ -146,7 +146,7 @@ def test_reloading_the_modules_keeps_the_chat(chat):
         """
         + init_lua(chat.url).split("\n")[2]
     )
-    comes_back(chat, before)
+    assert_unchanged(chat, before)
 
 
 def test_nothing_prevents_leaving_neovim(chat):
@@ -200,7 +200,7 @@ def test_sent_messages_cannot_be_changed(chat):
                 "require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').current(), ...)",
                 "a draft\nof two lines",
             )
-    comes_back(chat, before)
+    assert_unchanged(chat, before)
 
 
 def test_typing_in_the_transcript_goes_to_the_input(chat):

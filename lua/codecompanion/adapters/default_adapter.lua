@@ -117,9 +117,9 @@ function M.make(options, done)
   if state.options ~= options then
     state = { options = options }
   end
-  local standing = state.choice
-  if standing and standing.is_usable then
-    return done(standing)
+  local chosen = state.choice
+  if chosen and chosen.is_usable then
+    return done(chosen)
   elseif state.waiting then
     table.insert(state.waiting, done)
     return

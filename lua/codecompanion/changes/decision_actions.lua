@@ -7,7 +7,7 @@ local present = require("codecompanion.changes.present")
 local proposals = require("codecompanion.changes.proposal")
 local region = require("codecompanion.changes.region")
 local say = require("codecompanion.say")
-local standing = require("codecompanion.changes.proposals_of_buffer")
+local of_buffer = require("codecompanion.changes.proposals_of_buffer")
 
 ---@type table<string, fun(edit: CodeCompanion.StandingEdit, rows?: { [1]: integer, [2]: integer })>
 local M = {}
@@ -60,14 +60,14 @@ end
 local function say_accepted(edit, count)
   local left, done = #(proposals.refresh(edit.proposal) or {}), counted(count, "accepted")
   if left > 0 then
-    standing.draw(edit)
+    of_buffer.draw(edit)
     return say.hint(("%s · %d left"):format(done, left))
   end
   local text = { done .. " · u undoes it", done }
   if vim.bo[edit.bufnr].readonly then
     text = { done .. " · the file is read-only · u undoes it", done .. " · read-only", "Accepted · read-only" }
   end
-  standing.decide(edit, text)
+  of_buffer.decide(edit, text)
 end
 
 ---Accept all hunks that do not overlap the user's changes; with selected rows, every hunk in them, even overlapping
@@ -82,7 +82,7 @@ function M.accept_change(edit, rows)
     how = how and (" · %s accepts the new lines"):format(how) or ""
     return say.hint(rows and "No hunk in the selection" or "You changed these lines too" .. how)
   end
-  standing.without_moving(edit, function()
+  of_buffer.without_moving(edit, function()
     proposals.accept(edit.proposal, wanted)
   end)
   say_accepted(edit, #wanted)
@@ -99,7 +99,7 @@ function M.reject_change(edit, rows)
   local is_part = proposals.has(edit.proposal, "accepted")
   proposals.reject(edit.proposal, edit.proposal.placed)
   local back = vim.bo[edit.bufnr].modifiable and " · u undoes it" or ""
-  standing.decide(edit, { (is_part and "Rejected the rest" or "Rejected") .. back, "Rejected" })
+  of_buffer.decide(edit, { (is_part and "Rejected the rest" or "Rejected") .. back, "Rejected" })
 end
 
 ---Skip the hunk under the cursor, or the selected ones.
@@ -114,9 +114,9 @@ function M.skip_hunk(edit, rows)
   end
   proposals.reject(edit.proposal, unwanted)
   if #(proposals.refresh(edit.proposal) or {}) == 0 then
-    return standing.decide(edit, { "All hunks decided · u undoes the last one", "All hunks decided" })
+    return of_buffer.decide(edit, { "All hunks decided · u undoes the last one", "All hunks decided" })
   end
-  standing.draw(edit)
+  of_buffer.draw(edit)
   say.hint(counted(#unwanted, "skipped") .. " · u undoes it")
 end
 
@@ -139,8 +139,8 @@ function M.always_accept(edit)
       return scope.text
     end,
   }, function(scope)
-    if scope and standing.is_alive(edit) then
-      standing.always_accept(scope.bufnr)
+    if scope and of_buffer.is_alive(edit) then
+      of_buffer.always_accept(scope.bufnr)
       edit.is_automatic = true
       M.accept_change(edit)
     end
@@ -152,7 +152,7 @@ end
 ---@return integer[] 0-based
 local function rows_of(bufnr)
   local found = {}
-  for _, edit in ipairs(standing.live(bufnr)) do
+  for _, edit in ipairs(of_buffer.live(bufnr)) do
     if not edit.is_asking and proposals.refresh(edit.proposal) then
       vim.list_extend(found, proposals.rows(edit.proposal))
     end
@@ -172,7 +172,7 @@ local function go(edit, step)
       vim.cmd.normal({ "m'", bang = true })
       api.nvim_win_set_cursor(0, { math.min(rows[at] + 1, api.nvim_buf_line_count(0)), 0 })
       vim.cmd.normal({ "zv", bang = true })
-      local there = standing.chosen(edit.bufnr)
+      local there = of_buffer.chosen(edit.bufnr)
       if there then
         present.reveal(there)
       end
@@ -207,7 +207,7 @@ function M.view_diff(edit)
   local view
   local function deciding(decide)
     return function()
-      local is_same = standing.is_alive(edit) and not edit.is_asking and edit.proposal.now == seen
+      local is_same = of_buffer.is_alive(edit) and not edit.is_asking and edit.proposal.now == seen
       if not is_same or api.nvim_buf_get_changedtick(edit.bufnr) ~= tick then
         return view:over("The proposal or the text has changed; nothing was applied")
       end

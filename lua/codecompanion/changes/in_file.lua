@@ -8,7 +8,7 @@ local present = require("codecompanion.changes.present")
 local proposals = require("codecompanion.changes.proposal")
 local say = require("codecompanion.say")
 local show = require("codecompanion.screen.open_file")
-local standing = require("codecompanion.changes.proposals_of_buffer")
+local of_buffer = require("codecompanion.changes.proposals_of_buffer")
 
 local M = {}
 
@@ -29,8 +29,8 @@ function M.propose(path, from, to)
   local base, theirs = hunks.text(from).lines, hunks.text(to).lines
   base = #base == 0 and is_empty and { "" } or base
   local actions = require("codecompanion.changes.decision_actions")
-  local edit = standing.propose(bufnr, 0, count, base, theirs, actions)
-  if not standing.is_alive(edit) then
+  local edit = of_buffer.propose(bufnr, 0, count, base, theirs, actions)
+  if not of_buffer.is_alive(edit) then
     say.hint("Nothing to decide: the file already has these lines")
     return nil
   end

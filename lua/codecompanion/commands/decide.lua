@@ -4,7 +4,7 @@
 
 local api = vim.api
 local say = require("codecompanion.say")
-local standing = require("codecompanion.changes.proposals_of_buffer")
+local of_buffer = require("codecompanion.changes.proposals_of_buffer")
 
 local M = {}
 
@@ -34,7 +34,7 @@ function M.run(name, range)
     local action = view.actions[verb]
     return action and action(rows) or not action and say.hint("Nothing to decide about this change")
   end
-  local edit = standing.chosen(bufnr)
+  local edit = of_buffer.chosen(bufnr)
   if edit and edit.actions[verb] then
     return edit.actions[verb](rows)
   end
@@ -64,13 +64,13 @@ end
 ---Return whether something can be reopened here.
 ---@return boolean
 function M.can_reopen()
-  return standing.can_reopen(api.nvim_get_current_buf()) or #rejected() > 0
+  return of_buffer.can_reopen(api.nvim_get_current_buf()) or #rejected() > 0
 end
 
 ---`:CodeCompanion reopen`: propose again the rejected changes of this buffer, or else those of a chat. Text typed since
 ---is kept.
 function M.reopen()
-  if standing.reopen(api.nvim_get_current_buf()) then
+  if of_buffer.reopen(api.nvim_get_current_buf()) then
     return
   end
   local found = rejected()

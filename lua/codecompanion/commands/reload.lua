@@ -17,10 +17,10 @@ end
 
 ---Stop requests that run without a chat window, because their replies could not be received.
 local function end_edits()
-  local standing = package.loaded["codecompanion.changes.proposals_of_buffer"]
-  for _, bufnr in ipairs(standing and vim.api.nvim_list_bufs() or {}) do
-    for _, edit in ipairs(standing.live(bufnr)) do
-      standing.finish(edit, "Plugin reloaded: the proposed edit was discarded.")
+  local of_buffer = package.loaded["codecompanion.changes.proposals_of_buffer"]
+  for _, bufnr in ipairs(of_buffer and vim.api.nvim_list_bufs() or {}) do
+    for _, edit in ipairs(of_buffer.live(bufnr)) do
+      of_buffer.finish(edit, "Plugin reloaded: the proposed edit was discarded.")
     end
   end
   local questions = package.loaded["codecompanion.headless.headless_question"]

@@ -6,7 +6,7 @@ local proposals = require("codecompanion.changes.proposal")
 local region = require("codecompanion.changes.region")
 local say = require("codecompanion.say")
 local severity = require("codecompanion.severity")
-local standing = require("codecompanion.changes.proposals_of_buffer")
+local of_buffer = require("codecompanion.changes.proposals_of_buffer")
 local target = require("codecompanion.edit_in_place.target")
 
 local M = {}
@@ -15,10 +15,10 @@ local M = {}
 ---@param edit CodeCompanion.StandingEdit
 local function give_up(edit)
   if not edit.proposal then
-    return standing.finish(edit)
+    return of_buffer.finish(edit)
   end
-  standing.end_progress(edit)
-  standing.draw(edit)
+  of_buffer.end_progress(edit)
+  of_buffer.draw(edit)
 end
 
 ---@param edit CodeCompanion.StandingEdit
@@ -40,7 +40,7 @@ local function show_new_buffer(edit, event)
   local is_name = event.language:find("^[%w_.+-]+$") ~= nil -- the completion of any other name may run a shell
   local known = is_name and vim.fn.getcompletion(event.language, "filetype") or {}
   filetype = vim.list_contains(known, event.language) and event.language or named or filetype
-  standing.finish(edit)
+  of_buffer.finish(edit)
   vim.cmd.new()
   api.nvim_buf_set_lines(0, 0, -1, false, event.lines)
   vim.bo.filetype = filetype
@@ -50,16 +50,16 @@ end
 ---@param event table edit_ended event
 local function propose(edit, event)
   local lines = present.made_of(edit.asked, event.placement, event.lines)
-  standing.end_progress(edit)
+  of_buffer.end_progress(edit)
   edit.proposal = proposals.new(edit.region, edit.base, lines, edit.proposal)
   local placed = proposals.refresh(edit.proposal)
   if placed and #placed == 0 then
-    return standing.decide(edit, "The model proposed no change.")
-  elseif standing.accepts(edit.bufnr) then
+    return of_buffer.decide(edit, "The model proposed no change.")
+  elseif of_buffer.accepts(edit.bufnr) then
     edit.is_automatic = true
     return edit.actions.accept_change()
   end
-  standing.draw(edit)
+  of_buffer.draw(edit)
   present.reveal(edit)
   if event.note ~= "" then
     say.line(event.note, severity.WARN)
@@ -98,7 +98,7 @@ end
 ---@param edit CodeCompanion.StandingEdit
 ---@param event table edit_ended event
 local function show_answer(edit, event)
-  standing.finish(edit)
+  of_buffer.finish(edit)
   local is_shown = open_beside(edit)
   local place = is_shown and "It is in the chat" or ":CodeCompanionChat Toggle shows it"
   say.line({
@@ -140,7 +140,7 @@ local TAKEN = {
       edit.arrived[at] = nil
     end
     vim.list_extend(edit.arrived, event.lines)
-    standing.draw_soon(edit)
+    of_buffer.draw_soon(edit)
   end,
   edit_ended = ended,
   request_failed = function(edit, event)
@@ -157,7 +157,7 @@ local TAKEN = {
 ---@param event table
 function M.take(edit, event)
   if event.type == "notice" and (event.level == "WARN" or event.level == "ERROR") then
-    if standing.is_alive(edit) and not edit.conversation:has_window() then
+    if of_buffer.is_alive(edit) and not edit.conversation:has_window() then
       say.line(event.text, severity[event.level]) -- a budget or a rule file, which no chat reports here
     end
     return
@@ -167,7 +167,7 @@ function M.take(edit, event)
     say.once(("Not loaded until trusted: %s · :CodeCompanion trust to review"):format(waits))
   end
   local take = TAKEN[event.type]
-  if take and standing.is_alive(edit) and edit.is_asking then
+  if take and of_buffer.is_alive(edit) and edit.is_asking then
     take(edit, event)
   end
 end
@@ -186,7 +186,7 @@ function M.ask(edit, instruction, lines, is_follow_up)
   edit.instruction, edit.label, edit.arrived, edit.placement = instruction, "", {}, "replace"
   local payload = target.payload(edit.bufnr, first, last, lines)
   payload.is_follow_up = is_follow_up
-  standing.begin_progress(edit)
+  of_buffer.begin_progress(edit)
   edit.conversation:submit(instruction, payload)
 end
 

@@ -7,7 +7,7 @@ local own_keys = require("codecompanion.edit_in_place.edit_keys")
 local proposals = require("codecompanion.changes.proposal")
 local region = require("codecompanion.changes.region")
 local say = require("codecompanion.say")
-local standing = require("codecompanion.changes.proposals_of_buffer")
+local of_buffer = require("codecompanion.changes.proposals_of_buffer")
 
 ---@type table<string, fun(edit: CodeCompanion.StandingEdit)>
 local M = {}
@@ -31,7 +31,7 @@ local function ask(edit, prompt, default, lines)
     return
   end
   vim.ui.input({ prompt = prompt, default = default }, function(instruction)
-    if instruction and instruction:find("%S") and standing.is_alive(edit) and not edit.is_asking then
+    if instruction and instruction:find("%S") and of_buffer.is_alive(edit) and not edit.is_asking then
       asking.ask(edit, instruction, lines(), true)
     end
   end)

@@ -15,7 +15,7 @@ M.last_chat = nil
 ---@param instruction string
 ---@param lines CodeCompanion.EditTargetLines
 local function begin(bufnr, instruction, lines)
-  local standing = require("codecompanion.changes.proposals_of_buffer")
+  local of_buffer = require("codecompanion.changes.proposals_of_buffer")
   local asking, actions =
     require("codecompanion.edit_in_place.ask_for_edit"), require("codecompanion.edit_in_place.edit_actions")
   local own_keys = require("codecompanion.edit_in_place.edit_keys")
@@ -23,7 +23,7 @@ local function begin(bufnr, instruction, lines)
   local edit = { bufnr = bufnr, region = place, is_asking = true, is_decided = false, label = "", arrived = {} }
   require("codecompanion.changes.change_highlights").define()
   local all = vim.tbl_extend("error", actions, require("codecompanion.changes.decision_actions"))
-  edit.actions = standing.bound(bufnr, all)
+  edit.actions = of_buffer.bound(bufnr, all)
   edit.further_keys, edit.stop_key = own_keys.further(edit.actions), own_keys.of("stop")
   edit.further_hints, edit.key_texts = own_keys.hints(), own_keys.TEXTS
   edit.conversation = require("codecompanion.headless.headless_chat").open({
@@ -37,7 +37,7 @@ local function begin(bufnr, instruction, lines)
     M.last_chat = edit.conversation.id
     edit.conversation:close()
   end
-  standing.add(edit)
+  of_buffer.add(edit)
   asking.ask(edit, instruction, lines.lines, false)
 end
 

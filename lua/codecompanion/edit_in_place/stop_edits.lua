@@ -3,7 +3,7 @@
 local api = vim.api
 local asking = require("codecompanion.edit_in_place.ask_for_edit")
 local region = require("codecompanion.changes.region")
-local standing = require("codecompanion.changes.proposals_of_buffer")
+local of_buffer = require("codecompanion.changes.proposals_of_buffer")
 
 local M = {}
 
@@ -13,7 +13,7 @@ local M = {}
 local function running(bufnr)
   return vim.tbl_filter(function(edit)
     return edit.is_asking
-  end, standing.live(bufnr))
+  end, of_buffer.live(bufnr))
 end
 
 ---@param edit CodeCompanion.StandingEdit
@@ -41,7 +41,7 @@ end
 ---@return string[] stopped
 function M.under_cursor()
   local bufnr, row = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1] - 1
-  local here = standing.meeting(bufnr, row, row + 1)
+  local here = of_buffer.meeting(bufnr, row, row + 1)
   return here and here.is_asking and stop({ here }) or {}
 end
 
@@ -56,9 +56,9 @@ end
 function M.elsewhere()
   local list, files = {}, {}
   for _, bufnr in ipairs(api.nvim_list_bufs()) do
-    local of_buffer = bufnr ~= api.nvim_get_current_buf() and running(bufnr) or {}
-    vim.list_extend(list, of_buffer)
-    files[#files + 1] = #of_buffer > 0 and vim.fn.fnamemodify(api.nvim_buf_get_name(bufnr), ":t") or nil
+    local shown = bufnr ~= api.nvim_get_current_buf() and running(bufnr) or {}
+    vim.list_extend(list, shown)
+    files[#files + 1] = #shown > 0 and vim.fn.fnamemodify(api.nvim_buf_get_name(bufnr), ":t") or nil
   end
   local stopped = stop(list)
   if #files == 1 and files[1] ~= "" then

@@ -20,7 +20,7 @@ local ANOTHER = "Another account"
 ---@field code string "" if there is none
 ---@field url string
 ---@field expires_s integer
----@field comes_back boolean
+---@field redirects boolean
 ---@field account string
 ---@field accounts string[]
 
@@ -50,7 +50,7 @@ end
 ---@return string[]
 local function lines_of(page)
   local minutes = numbers.counted(math.max(1, math.floor(page.expires_s / 60)), "minute")
-  if not page.comes_back then
+  if not page.redirects then
     return {
       "Open this page, sign in, and enter the code:",
       "",
@@ -77,7 +77,7 @@ end
 local function open_page(page)
   local ok, _, problem = pcall(vim.ui.open, page.url)
   if not ok or problem then
-    local shorter = page.comes_back and "Could not open the page; y copies its address" or page.url
+    local shorter = page.redirects and "Could not open the page; y copies its address" or page.url
     say.line({ "Could not open the page; its address is " .. page.url, shorter }, severity.WARN)
   end
 end
@@ -118,7 +118,7 @@ end
 ---@param page CodeCompanion.LoginPage
 ---@return string[] Hints below the window
 local function hints_of(page)
-  if not page.comes_back then
+  if not page.redirects then
     return { "y copy the code", "o open the page", "q stop" }
   end
   local hints = { "y copy", "o open", "p paste address" }
@@ -132,16 +132,16 @@ end
 ---@param page CodeCompanion.LoginPage
 ---@param restart fun(account: string)
 local function set_keys(bufnr, page, restart)
-  scratch.map(bufnr, "y", page.comes_back and "Copy the address" or "Copy the code", function()
-    local text = page.comes_back and page.url or page.code
+  scratch.map(bufnr, "y", page.redirects and "Copy the address" or "Copy the code", function()
+    local text = page.redirects and page.url or page.code
     vim.fn.setreg('"', text)
     pcall(vim.fn.setreg, "+", text)
-    say.hint(page.comes_back and "Copied the address" or "Copied " .. page.code)
+    say.hint(page.redirects and "Copied the address" or "Copied " .. page.code)
   end)
   scratch.map(bufnr, "o", "Open the page in a browser", function()
     open_page(page)
   end)
-  if page.comes_back then
+  if page.redirects then
     scratch.map(bufnr, "p", "Paste the address the browser ended on", function()
       ask_for_address(page)
     end)
@@ -156,7 +156,7 @@ end
 local function show(page, restart)
   close()
   local bufnr, win = float.open({
-    title = page.comes_back and "Continue with ChatGPT" or ("Log in to %s"):format(page.adapter),
+    title = page.redirects and "Continue with ChatGPT" or ("Log in to %s"):format(page.adapter),
     lines = lines_of(page),
     wrap = true,
     footer = hints_of(page),
@@ -178,7 +178,7 @@ local function show(page, restart)
       end
     end,
   })
-  if page.comes_back and not is_remote() then
+  if page.redirects and not is_remote() then
     open_page(page)
   end
 end

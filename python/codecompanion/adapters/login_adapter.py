@@ -31,14 +31,14 @@ MODEL_LIST_LIMIT_S = 5.0
 class LoginPage(msgspec.Struct, frozen=True, kw_only=True):
     """The login page for the user: its URL, its lifetime in seconds, and the code to enter there, or "".
 
-    `comes_back`: the page redirects to a URL on this machine, which can also be entered manually (`Login.take`).
+    `redirects`: the page redirects to a URL on this machine, which can also be entered manually (`Login.take`).
     `accounts`: names of other accounts that the user may choose instead of `account`, the one requested now.
     """
 
     url: str
     expires_s: int
     code: str = ""
-    comes_back: bool = False
+    redirects: bool = False
     account: str = ""
     accounts: tuple[str, ...] = ()
 

@@ -65,7 +65,7 @@ class Logins:
                     code=page.code,
                     url=page.url,
                     expires_s=page.expires_s,
-                    comes_back=page.comes_back,
+                    redirects=page.redirects,
                     account=page.account,
                     accounts=page.accounts,
                 )

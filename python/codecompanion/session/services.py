@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -241,23 +241,15 @@ class Services(msgspec.Struct):
             default_window=default_window,
         )
 
-    def passes_reported(
-        self,
-        adapter_name: str,
-        model: str,
-        about: str,
-        passes: Sequence[Usage],
-        purpose: Literal["", "sampling", "gathering"] = "",
-    ) -> UsageReported:
+    def passes_reported(self, adapter: str, model: str, about: str, passes: Sequence[Usage]) -> UsageReported:
         """Return the usage event for calls that produce no reply in the chat, by default compactions."""
         reported = UsageReported(
             message_id=about,
-            adapter=adapter_name,
+            adapter=adapter,
             model=model,
             usage=Usage(),
             estimated_prompt_tokens=0,
             other_passes=tuple(passes),
-            purpose=purpose,
         )
         return self.priced(reported)
 

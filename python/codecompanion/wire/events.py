@@ -627,7 +627,7 @@ class IndexProgress(Event, frozen=True, kw_only=True, tag="index_progress"):
 class LoginCode(Event, frozen=True, kw_only=True, tag="login_code"):
     """A login waits until the user enters `code` ("" if none) on the page `url`, for at most `expires_s` seconds.
 
-    `comes_back`: the page redirects to an address on this machine; if that fails because the browser runs elsewhere,
+    `redirects`: the page redirects to an address on this machine; if that fails because the browser runs elsewhere,
     the user may enter the address (`login` with `answer`). `account`: the requested account; `accounts`: other known
     accounts.
     """
@@ -636,7 +636,7 @@ class LoginCode(Event, frozen=True, kw_only=True, tag="login_code"):
     code: str
     url: str
     expires_s: int
-    comes_back: bool = False
+    redirects: bool = False
     account: str = ""
     accounts: tuple[str, ...] = ()
 

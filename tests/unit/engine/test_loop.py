@@ -16,7 +16,7 @@ from codecompanion.wire.events import Event, Notice
 from tests.patience import PATIENCE_S
 
 
-class Ears:
+class EventCollector:
     """Collects the emitted events; `heard` is set with the first one."""
 
     def __init__(self) -> None:
@@ -35,15 +35,15 @@ class Ears:
 
 
 @pytest.fixture
-def ears() -> Ears:
+def collector() -> EventCollector:
     """Return an empty event collector."""
-    return Ears()
+    return EventCollector()
 
 
 @pytest.fixture
-def engine(ears: Ears) -> Iterator[EngineLoop]:
+def engine(collector: EventCollector) -> Iterator[EngineLoop]:
     """Return a running loop."""
-    loop = EngineLoop(Guard(ears.emit))
+    loop = EngineLoop(Guard(collector.emit))
     yield loop
     loop.close(nothing, 0, 2)
 
@@ -68,52 +68,52 @@ class Panic(BaseException):
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), Panic("x")])
-def test_the_guard_reports_and_continues(ears: Ears, error: BaseException) -> None:
+def test_the_guard_reports_and_continues(collector: EventCollector, error: BaseException) -> None:
     """A panic of a native library is a BaseException and must not take the host down."""
-    with Guard(ears.emit).watch("counting"):
+    with Guard(collector.emit).watch("counting"):
         raise error
-    assert len(ears.texts) == 1
+    assert len(collector.texts) == 1
 
 
-def test_the_guard_lets_cancellation_pass(ears: Ears) -> None:
+def test_the_guard_lets_cancellation_pass(collector: EventCollector) -> None:
     """Cancelling is not a failure."""
-    with pytest.raises(asyncio.CancelledError), Guard(ears.emit).watch("x"):
+    with pytest.raises(asyncio.CancelledError), Guard(collector.emit).watch("x"):
         raise asyncio.CancelledError
-    assert not ears.events
+    assert not collector.events
 
 
-def test_the_same_failure_is_shown_once_within_ten_seconds(ears: Ears) -> None:
+def test_the_same_failure_is_shown_once_within_ten_seconds(collector: EventCollector) -> None:
     """A handler that fails for each of 5,000 chunks causes one notice; after ten seconds it is reported again."""
     now = 0.0
-    guard = Guard(ears.emit, clock=lambda: now)
+    guard = Guard(collector.emit, clock=lambda: now)
     for _ in range(100):
         guard.report("x", ValueError("same"))
-    assert len(ears.texts) == 1
+    assert len(collector.texts) == 1
     now = 10.1
     guard.report("x", ValueError("same"))
-    assert len(ears.texts) == 2
+    assert len(collector.texts) == 2
 
 
-def test_a_failing_task_is_reported(engine: EngineLoop, ears: Ears) -> None:
+def test_a_failing_task_is_reported(engine: EngineLoop, collector: EventCollector) -> None:
     """Exceptions in asyncio tasks are silent without a guard."""
 
     async def fail() -> None:
         raise ValueError("lost")
 
     engine.spawn(fail(), "a task")
-    assert ears.heard.wait(PATIENCE_S)
-    assert "a task (ValueError: lost)" in ears.texts[0]
+    assert collector.heard.wait(PATIENCE_S)
+    assert "a task (ValueError: lost)" in collector.texts[0]
 
 
-def test_a_failing_callback_is_reported(engine: EngineLoop, ears: Ears) -> None:
+def test_a_failing_callback_is_reported(engine: EngineLoop, collector: EventCollector) -> None:
     """This includes a callback that only asyncio reports as unhandled."""
 
     async def plant() -> None:
         asyncio.get_running_loop().call_soon(lambda: 1 // 0)
 
     engine.spawn(plant(), "planting")
-    assert ears.heard.wait(PATIENCE_S)
-    assert "ZeroDivisionError" in ears.texts[0]
+    assert collector.heard.wait(PATIENCE_S)
+    assert "ZeroDivisionError" in collector.texts[0]
 
 
 def test_tasks_start_in_order(engine: EngineLoop) -> None:
@@ -132,9 +132,9 @@ def test_tasks_start_in_order(engine: EngineLoop) -> None:
     assert begun == list(range(100))
 
 
-def test_closing_waits_briefly_for_running_tasks_then_cancels(ears: Ears) -> None:
+def test_closing_waits_briefly_for_running_tasks_then_cancels(collector: EventCollector) -> None:
     """A draft that has just arrived is stored, but an endless stream is cancelled."""
-    loop = EngineLoop(Guard(ears.emit))
+    loop = EngineLoop(Guard(collector.emit))
     story: list[str] = []
     running = threading.Event()
 
@@ -157,12 +157,12 @@ def test_closing_waits_briefly_for_running_tasks_then_cancels(ears: Ears) -> Non
     assert running.wait(PATIENCE_S)
     assert loop.close(last, grace_s=0.2, limit_s=PATIENCE_S)
     assert story == ["short done", "closed", "endless cancelled"]
-    assert not ears.events
+    assert not collector.events
 
 
-def test_closing_gives_up_if_the_runtime_hangs(ears: Ears) -> None:
+def test_closing_gives_up_if_the_runtime_hangs(collector: EventCollector) -> None:
     """Neovim kills its jobs after two seconds anyway; then nothing would be flushed."""
-    loop = EngineLoop(Guard(ears.emit))
+    loop = EngineLoop(Guard(collector.emit))
 
     async def hang() -> None:
         await asyncio.Event().wait()

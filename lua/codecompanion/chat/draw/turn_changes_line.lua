@@ -22,14 +22,14 @@ local GROUP = "CodeCompanionHint"
 ---@param changes CodeCompanion.TurnChange[]
 ---@return string
 local function text_of(changes)
-  local files, count, standing, sum = {}, 0, 0, { added = 0, removed = 0 }
+  local files, count, kept, sum = {}, 0, 0, { added = 0, removed = 0 }
   for _, change in ipairs(changes) do
     local stands = not change.reverted
     if files[change.path] == nil then
       count = count + 1
     end
     if stands then
-      standing = standing + (files[change.path] and 0 or 1)
+      kept = kept + (files[change.path] and 0 or 1)
       sum = { added = sum.added + change.added, removed = sum.removed + change.removed }
     end
     files[change.path] = files[change.path] or stands
@@ -37,8 +37,8 @@ local function text_of(changes)
   local key = keys.keys("open_file", "n")
   local parts = { ("▸ %d files changed"):format(count), counts(sum) }
   parts[2] = parts[2] ~= "" and parts[2] or nil
-  if standing < count then
-    parts[#parts + 1] = standing == 0 and "all reverted" or ("%d reverted"):format(count - standing)
+  if kept < count then
+    parts[#parts + 1] = kept == 0 and "all reverted" or ("%d reverted"):format(count - kept)
   end
   parts[#parts + 1] = (key[#key] or ":CodeCompanionChanges") .. " review"
   return table.concat(parts, " · ")

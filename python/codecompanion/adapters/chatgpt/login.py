@@ -130,7 +130,7 @@ class ChatGPTLogin:
         names = accounts.names()
         own = next((name for name, account in names.items() if account is asked), "")
         others = tuple(name for name in names if name != own)
-        return LoginPage(url=address, expires_s=round(self._life_s), comes_back=True, account=own, accounts=others)
+        return LoginPage(url=address, expires_s=round(self._life_s), redirects=True, account=own, accounts=others)
 
     async def _callback(self, listener: Listener) -> Callback:
         try:

@@ -37,13 +37,13 @@ _RANGES = {
 _FORMATS = ("text", "json_object", "json_schema")
 _MAX_STOPS = 4
 _MAX_TOOLS = 128
-Manner = Literal["strict", "openai", "compatible"]
-_LET_PASS: dict[Manner, tuple[str, ...]] = {
+Strictness = Literal["strict", "openai", "compatible"]
+_LET_PASS: dict[Strictness, tuple[str, ...]] = {
     "strict": (),
     "openai": ("has the call id",),
     "compatible": ("has the call id", "has the unknown key", "has a file", "is empty beside its calls"),
 }
-"""Prefixes of the message problems that each manner tolerates."""
+"""Prefixes of the message problems tolerated at each strictness."""
 KNOWN_KEYS = frozenset(
     [
         *("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "metadata"),
@@ -71,21 +71,21 @@ def check_body(body: Mapping[str, Any], extras: Collection[str] = ()) -> list[st
 class ChatJudge(BodyJudge):
     """Validates one body.
 
-    manner: "strict" rejects everything that OpenAI rejects, "openai" tolerates repeated call ids (a history may contain
-    them), "compatible" also tolerates extensions of messages and tools. configured: the user's arguments, which are not
-    checked. max_id_length, own_keys: as in `check_message`.
+    strictness: "strict" rejects everything that OpenAI rejects, "openai" tolerates repeated call ids (a history may
+    contain them), "compatible" also tolerates extensions of messages and tools. configured: the user's arguments, which
+    are not checked. max_id_length, own_keys: as in `check_message`.
     """
 
     def __init__(
         self,
-        manner: Manner = "strict",
+        strictness: Strictness = "strict",
         *,
         configured: Collection[str] = (),
         max_id_length: int = MAX_ID_LENGTH,
         own_keys: Collection[str] = (),
     ) -> None:
         super().__init__()
-        self._manner, self._configured = manner, configured
+        self._strictness, self._configured = strictness, configured
         self._max_id_length, self._own_keys = max_id_length, own_keys
         self._count = 0
         self._waiting: list[str] = []
@@ -94,7 +94,7 @@ class ChatJudge(BodyJudge):
         """Validate the next message."""
         index, self._count = self._count, self._count + 1
         for problem in check_message(item, self._max_id_length, self._own_keys):
-            if not problem.startswith(_LET_PASS[self._manner]):
+            if not problem.startswith(_LET_PASS[self._strictness]):
                 self.problems.append(f"messages[{index}] {problem}")
         if not self.problems:
             self._take_place(index, item)
@@ -104,8 +104,8 @@ class ChatJudge(BodyJudge):
         unknown = sorted(set(fields) - KNOWN_KEYS - set(self._configured))
         problems = [f"unknown argument {key!r}" for key in unknown]
         problems += [*_check_arguments(fields, self._configured)]
-        problems += _check_tools(fields.get("tools"), is_compatible=self._manner == "compatible")
-        if self._manner != "compatible" and not problems:
+        problems += _check_tools(fields.get("tools"), is_compatible=self._strictness == "compatible")
+        if self._strictness != "compatible" and not problems:
             problems += _check_of_openai({key: fields[key] for key in fields if key not in self._configured}, fields)
         if not self._count:
             return [*problems, "`messages` is empty or not a list"]

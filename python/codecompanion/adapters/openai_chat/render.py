@@ -69,7 +69,7 @@ class RenderOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     document_input: bool = False
 
 
-class _Manner(NamedTuple):
+class _Style(NamedTuple):
     """The settings that affect how a message is rendered."""
 
     learned: Learned
@@ -86,7 +86,7 @@ class _Rendered(msgspec.Struct):
     `is_mended`: some messages were repaired before sending, so the next request cannot reuse the pieces.
     """
 
-    manner: _Manner
+    style: _Style
     given: tuple[Message, ...]
     sent: list[Message]
     pieces: list[bytes]
@@ -120,7 +120,7 @@ class ChatRenderer:
     def _body(self, request: ChatRequest, learned: Learned, fields: Mapping[str, Any]) -> tuple[bytes, ...]:
         head = encode({"model": request.model, **fields})[:-1] + b',"messages":['
         tail = b"]" + self._tools(request, learned) + b"}"
-        return self._rendered(request, _Manner(learned, request.send_encrypted)).joined.between(head, tail)
+        return self._rendered(request, _Style(learned, request.send_encrypted)).joined.between(head, tail)
 
     def limit_field(self, request: ChatRequest, learned: Learned) -> str:
         """Return the field for the request's reply limit, or "" if no limit is sent."""
@@ -151,15 +151,15 @@ class ChatRenderer:
             fields["parallel_tool_calls"] = self._settings.parallel_tool_calls
         return b"," + encode(fields)[1:-1]
 
-    def _rendered(self, request: ChatRequest, manner: _Manner) -> _Rendered:
+    def _rendered(self, request: ChatRequest, style: _Style) -> _Rendered:
         """Render the messages of a request as pieces, and cache them for the chat's next request."""
         if request.purpose != "chat" or not request.chat_id:
-            return self._render_all(request.messages, manner)
+            return self._render_all(request.messages, style)
         kept = self._kept.pop(request.chat_id, None)
-        if kept is not None and kept.manner != manner:
+        if kept is not None and kept.style != style:
             kept = None
         if kept is None or not self._extend(kept, request.messages):
-            kept = self._render_all(request.messages, manner, kept)
+            kept = self._render_all(request.messages, style, kept)
         if not kept.is_mended:
             self._kept[request.chat_id] = kept
         while len(self._kept) > _CHATS_KEPT:
@@ -184,7 +184,7 @@ class ChatRenderer:
         kept.given = tuple(given)
         return True
 
-    def _render_all(self, given: Sequence[Message], manner: _Manner, kept: _Rendered | None = None) -> _Rendered:
+    def _render_all(self, given: Sequence[Message], style: _Style, kept: _Rendered | None = None) -> _Rendered:
         """Return all pieces of a request; those in `kept` may be reused."""
         sent = self._as_sent(given)
         mended = _sendable(sent)
@@ -195,8 +195,8 @@ class ChatRenderer:
                 (id(message), answers): piece
                 for (message, answers), piece in zip(with_place(kept.sent), kept.pieces, strict=True)
             }
-        joined = JoinedPieces(_USER if self._alternates(manner) else None)
-        rendered = _Rendered(manner, tuple(given), [], [], joined, is_mended=mended is not sent)
+        joined = JoinedPieces(_USER if self._alternates(style) else None)
+        rendered = _Rendered(style, tuple(given), [], [], joined, is_mended=mended is not sent)
         self._append(rendered, with_place(mended), reusable)
         return rendered
 
@@ -206,45 +206,45 @@ class ChatRenderer:
     def _append(self, rendered: _Rendered, placed: Iterable[tuple[Message, bool]], reusable: _Pieces) -> None:
         """Append messages, each paired with whether it directly follows a tool result."""
         for message, answers in placed:
-            piece = reusable.get((id(message), answers)) or self._render_message(message, answers, rendered.manner)
+            piece = reusable.get((id(message), answers)) or self._render_message(message, answers, rendered.style)
             rendered.sent.append(message)
             rendered.pieces.append(piece)
             rendered.joined.add(speaker(message), piece)
 
-    def _render_message(self, message: Message, answers_tools: bool, manner: _Manner) -> bytes:
+    def _render_message(self, message: Message, answers_tools: bool, style: _Style) -> bytes:
         if is_silent(message):
             return b""
-        fields = self._fields(message, answers_tools, manner)
+        fields = self._fields(message, answers_tools, style)
         own = (self._options.reasoning_field,) if self._options.reasoning_field else ()
-        for problem in check_message(fields, MAX_ID_LENGTH if self._id_form(manner) == "short" else 0, own):
+        for problem in check_message(fields, MAX_ID_LENGTH if self._id_form(style) == "short" else 0, own):
             if problem.startswith("has the call id"):
                 _log.warning("message %s as rendered %s", message.id, problem)  # accepted by the server that wrote it
                 continue
             # A bug in this plugin: the endpoint would reject this request and every later one.
             quoted = cut_line(message.text, _QUOTED_CHARS) or message.id
             raise RequestRejected(f"{self._settings.name}: not sent; the {message.role} message “{quoted}” {problem}.")
-        if manner.learned.reply_to_tools and answers_tools and message.role == "user" and not self._alternates(manner):
+        if style.learned.reply_to_tools and answers_tools and message.role == "user" and not self._alternates(style):
             return _USER.no_reply + b"," + encode(fields)
         return encode(fields)
 
-    def _fields(self, message: Message, answers_tools: bool, manner: _Manner) -> dict[str, Any]:
+    def _fields(self, message: Message, answers_tools: bool, style: _Style) -> dict[str, Any]:
         match message.role:
             case "assistant":
-                return self._assistant(message, answers_tools, manner)
+                return self._assistant(message, answers_tools, style)
             case "tool":
-                call_id = wire_id(message.tool_call_id or "", self._id_form(manner))
+                call_id = wire_id(message.tool_call_id or "", self._id_form(style))
                 return {"role": "tool", "tool_call_id": call_id, "content": message.text or NO_OUTPUT}
             case "user" if not isinstance(message.content, str):
-                return {"role": "user", "content": self._user_parts(message, manner.learned)}
+                return {"role": "user", "content": self._user_parts(message, style.learned)}
             case role:
                 name = self._options.system_role if role == "system" else role
                 return {"role": name, "content": message.text}
 
-    def _assistant(self, message: Message, answers_tools: bool, manner: _Manner) -> dict[str, Any]:
-        learned, encrypted_origin = manner.learned, self._origin if manner.send_encrypted else ""
+    def _assistant(self, message: Message, answers_tools: bool, style: _Style) -> dict[str, Any]:
+        learned, encrypted_origin = style.learned, self._origin if style.send_encrypted else ""
         fields: dict[str, Any] = {"role": "assistant", "content": message.text or None}
         if message.tool_calls:
-            form = self._id_form(manner)
+            form = self._id_form(style)
             calls = [self._render_call(call, form, encrypted_origin) for call in message.tool_calls]
             if learned.sign_calls and not any("extra_content" in call for call in calls):
                 # Only the first of parallel calls is signed.
@@ -264,11 +264,11 @@ class ChatRenderer:
             )
         return fields
 
-    def _alternates(self, manner: _Manner) -> bool:
-        return self._options.alternate_roles or manner.learned.alternate
+    def _alternates(self, style: _Style) -> bool:
+        return self._options.alternate_roles or style.learned.alternate
 
-    def _id_form(self, manner: _Manner) -> IdForm:
-        return manner.learned.call_ids or self._call_ids
+    def _id_form(self, style: _Style) -> IdForm:
+        return style.learned.call_ids or self._call_ids
 
     def _render_call(self, call: ToolCall, form: IdForm, encrypted_origin: str) -> dict[str, Any]:
         arguments = call.arguments or "{}"

@@ -91,7 +91,8 @@ async def _reply(services: Services, chat: Chat, request: SamplingRequest, most:
         raise Refused("the model could not be asked") from error
     if finished is not None and finished.usage is not None:
         about = asked.messages[-1].id
-        await chat.log.write(services.passes_reported(name, model, about, [finished.usage], "sampling"))
+        reported = services.passes_reported(name, model, about, [finished.usage])
+        await chat.log.write(msgspec.structs.replace(reported, purpose="sampling"))
     return SamplingReply(
         text="".join(texts), model=model or name, was_cut=finished is None or finished.stop == "length"
     )

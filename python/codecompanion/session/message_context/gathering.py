@@ -267,7 +267,8 @@ class CodeGathering:
         calls, reported = gathered.utility, self._services.passes_reported
         if calls is None:
             return ()
-        return tuple(reported(calls.adapter, calls.model, "", [one], "gathering") for one in calls.passes)
+        events = (reported(calls.adapter, calls.model, "", [one]) for one in calls.passes)
+        return tuple(msgspec.structs.replace(event, purpose="gathering") for event in events)
 
     def _once(self, text: str) -> tuple[str, ...]:
         """Return the sentence, or nothing if it was already shown in this chat."""
