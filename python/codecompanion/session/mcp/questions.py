@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+import msgspec
+
 from codecompanion.adapters.base import ChatRequest, Finished, TextDelta
 from codecompanion.errors import AdapterError
 from codecompanion.formats.cutting import cut
