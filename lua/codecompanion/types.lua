@@ -282,7 +282,8 @@
 ---`reason`: the focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input;
 ---`form` is a JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object
 ---of strings by name. `place`: where a command runs (`ApprovalQuestion`); `note`: why the command needs the network,
----in a sentence; `retry`: the command failed in the sandbox and would run again in `place`.
+---in a sentence; `retry`: the command failed in the sandbox and would run again in `place`; `cwd` and `limit_s`: its
+---folder and time limit.
 ---@class CodeCompanion.Event.ApprovalRequested
 ---@field type "approval_requested"
 ---@field chat string
@@ -305,6 +306,8 @@
 ---@field note string
 ---@field hosts string[]
 ---@field retry boolean
+---@field cwd string
+---@field limit_s number
 
 ---The approval was answered (or the turn cancelled), so its block is removed.
 ---@class CodeCompanion.Event.ApprovalClosed

@@ -519,6 +519,53 @@ def test_a_long_approval_is_marked_first_and_shows_both_ends(chat: ChatDriver) -
     chat.nvim.wait_screen(r"line 99")
 
 
+@pytest.mark.parametrize("key", ["K", "gK"])
+def test_the_details_of_a_command_have_more_than_the_block(chat: ChatDriver, key: str) -> None:
+    """The facts are above the command, so that it cannot imitate them."""
+    chat.accept("go")
+    body, covers = "pip install x\n# Folder        /safe", "“pip install” of named packages"
+    more = {"place": "network", "hosts": ("pypi.org",), "cwd": "/p/sub", "limit_s": 60}
+    ask(chat, body=body, covers=covers, note="The model says: needed", **more)
+    chat.nvim.feed("]a" + key)
+    chat.nvim.wait_screen("approval · q close")
+    assert chat.nvim.lines() == [
+        "# Folder        /p/sub",
+        "# Runs          in the sandbox, with network: pypi.org",
+        "# Time limit    60 s",
+        "# Environment   yours, without secrets; no terminal, no input",
+        "# Asks because  nothing allows it yet",
+        "# Note          The model says: needed",
+        "# Always        exactly this command and this host in this chat",
+        "# or            “pip install” of named packages and this host",
+        "",
+        "pip install x",
+        "# Folder        /safe",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "because", "always"),
+    [
+        ({"why": "it deletes files"}, "it deletes files", "not offered"),
+        ({"narrowed": "text of a page"}, "nothing allows it yet", "not offered: text of a page"),
+        ({"again": "the script has changed"}, "the script has changed", "look_up in this chat"),
+    ],
+)
+def test_the_details_of_a_call_have_the_reason_and_the_scope_of_always(
+    chat: ChatDriver, more: dict[str, str], because: str, always: str
+) -> None:
+    chat.accept("go")
+    ask(chat, name="look_up", title="Look up", body="query: x", filetype="text", **more)
+    chat.nvim.feed("]aK")
+    chat.nvim.wait_screen("approval · q close")
+    assert chat.nvim.lines() == [
+        f"Asks because  {because}",
+        f"Always        {always}",
+        "",
+        "query: x",
+    ]
+
+
 def test_a_long_path_keeps_its_end(chat: ChatDriver) -> None:
     """The file matters more than its folders."""
     chat.accept("go")

@@ -324,12 +324,13 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     For most tools, `key` is the tool's name; for a shell, the folder and the exact command; for a deletion, the path.
     File tools set the complete contents: `before` or `after` is "" for a missing file, and both are "" for a file too
-    large to compare in the editor. A shell sets `command`, `folder` ("" for the root) and `offer`, the families of
-    commands that "always" can cover. File tools set `becomes`: why the change turns the file into one that a program
-    runs. `why` is the reason to ask regardless of grants, `again` the reason that a grant no longer covers the call;
-    `approval` sets both. `narrowed` describes the text that prevents new grants. `place` is where a command runs, or ""
-    for other tools: outside an existing sandbox, without one (`none`), or with the sandbox disabled (`off`). `note`:
-    why the command needs the network, as a sentence; `hosts` are the hosts it would reach, () for any.
+    large to compare in the editor. A shell sets `command`, `folder` ("" for the root), the absolute `cwd`, the time
+    limit `limit_s` and `offer`, the families of commands that "always" can cover. File tools set `becomes`: why the
+    change turns the file into one that a program runs. `why` is the reason to ask regardless of grants, `again` the
+    reason that a grant no longer covers the call; `approval` sets both. `narrowed` describes the text that prevents new
+    grants. `place` is where a command runs, or "" for other tools: outside an existing sandbox, without one (`none`),
+    or with the sandbox disabled (`off`). `note`: why the command needs the network, as a sentence; `hosts` are the
+    hosts it would reach, () for any.
     """
 
     key: str
@@ -341,6 +342,8 @@ class ApprovalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     after: str = ""
     command: str = ""
     folder: str = ""
+    cwd: str = ""
+    limit_s: float = 0.0
     offer: Offer = Offer()
     becomes: str = ""
     why: str = ""

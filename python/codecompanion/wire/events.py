@@ -330,7 +330,8 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     `reason`: the focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input;
     `form` is a JSON list of `{name, label, default, choices, required, secret}` and the answer's `text` a JSON object
     of strings by name. `place`: where a command runs (`ApprovalQuestion`); `note`: why the command needs the network,
-    in a sentence; `retry`: the command failed in the sandbox and would run again in `place`.
+    in a sentence; `retry`: the command failed in the sandbox and would run again in `place`; `cwd` and `limit_s`: its
+    folder and time limit.
     """
 
     call_id: str
@@ -352,6 +353,8 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     note: str = ""
     hosts: tuple[str, ...] = ()
     retry: bool = False
+    cwd: str = ""
+    limit_s: float = 0.0
 
 
 class ApprovalClosed(Event, frozen=True, kw_only=True, tag="approval_closed"):

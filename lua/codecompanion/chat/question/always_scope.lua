@@ -35,7 +35,7 @@ end
 ---Return the scopes that "always" can allow, narrowest first.
 ---@param event table approval_requested event
 ---@return CodeCompanion.AlwaysScope[]
-local function scopes_of(event)
+function M.scopes(event)
   local what = event.exact == event.path and vim.fn.fnamemodify(event.exact, ":~:.") or event.exact
   if event.filetype ~= "sh" then
     what = event.name .. (what ~= "" and " " .. what or "")
@@ -68,7 +68,7 @@ end
 ---@param clear_of fun(): CodeCompanion.Rows? Returns the rows of the screen that show the approval
 ---@param chosen fun(scope: CodeCompanion.AlwaysScope)
 function M.ask(event, clear_of, chosen)
-  local scopes = scopes_of(event)
+  local scopes = M.scopes(event)
   if #scopes == 1 then
     local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
     return require("codecompanion.screen.confirm").ask(question_of(event, scopes[1]), answers, function(key)

@@ -193,11 +193,15 @@ local ACTIONS = {
       return diff_view().open(chat, approval, M)
     end
     local text = visible().text(event.body, event.filetype == "diff")
+    if event.kind == "call" then
+      text = table.concat(require("codecompanion.chat.question.call_details").lines(event, text), "\n")
+    end
     float.show({
       title = visible().line(event.title).text,
       text = text,
       filetype = event.filetype,
       state = "",
+      summary = event.kind == "call" and "approval" or nil,
     })
   end,
 }

@@ -37,6 +37,11 @@ end
 ---@param chat CodeCompanion.Chat
 function M.set(chat)
   require("codecompanion.screen.open_file").only_files(chat.bufnr)
+  local diff = require("codecompanion.config").options.interactions.shared.keymaps.view_diff
+  local shows = keys.configured().show_original
+  if diff and shows then -- the key that shows a change in a file, where `K` is Neovim's own
+    set(chat, "show_original", vim.tbl_extend("force", shows, { modes = diff.modes }))
+  end
   for name, entry in pairs(keys.configured()) do
     if entry then
       set(chat, name, entry)

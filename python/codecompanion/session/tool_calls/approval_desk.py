@@ -89,6 +89,8 @@ class ApprovalDesk:
             place=question.place,
             note=question.note,
             hosts=question.hosts,
+            cwd=question.cwd,
+            limit_s=question.limit_s,
         )
         given = await self.put(asked, question)
         decision = given.decision

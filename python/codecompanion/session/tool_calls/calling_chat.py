@@ -63,6 +63,8 @@ class ToolChatAccess:
             place=question.place,
             hosts=question.hosts,
             retry=True,
+            cwd=question.cwd,
+            limit_s=question.limit_s,
         )
         exactly = msgspec.structs.replace(question, offer=Offer())
         given = await self._desk.ask_aside(asked, exactly)

@@ -43,6 +43,11 @@ def folder_of(arguments: dict[str, Any], context: ToolContext) -> Path:
     return folder
 
 
+def limit_of(arguments: dict[str, Any], context: ToolContext) -> float:
+    """Return after how many seconds the command is stopped."""
+    return min(float(arguments.get("timeout_s", context.timeout_s)), context.timeout_s)
+
+
 def command_of(arguments: dict[str, Any]) -> str:
     """Return the command that is shown and run, without trailing line breaks."""
     command: str = arguments["command"]
@@ -177,5 +182,7 @@ def describe(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestio
         filetype="sh",
         command=command,
         folder=folder,
+        cwd=str(real),
+        limit_s=limit_of(arguments, context),
         offer=offer,
     )

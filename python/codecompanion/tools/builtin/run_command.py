@@ -30,6 +30,7 @@ from codecompanion.tools.builtin.command_approval import (
     decided,
     describe,
     folder_of,
+    limit_of,
     sandbox_of,
 )
 from codecompanion.tools.builtin.command_approval import question_about as question_about
@@ -125,7 +126,7 @@ async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
     ended, text, proxy = await _run_at(place, arguments, context, cwd, allowed)
     if not ended.has_begun:  # a socket to hide was removed in the meantime
         ended, text, proxy = await _run_at(place, arguments, context, cwd, allowed)
-    output = _output(ended, text, _limit_s(arguments, context), _said(place, context))
+    output = _output(ended, text, limit_of(arguments, context), _said(place, context))
     if place == "inside":
         read = await asyncio.to_thread(_outside_files, command_of(arguments), cwd, context.root)
         output = msgspec.structs.replace(output, sources=read)
@@ -141,10 +142,6 @@ async def run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         wanted = with_companions(unresolved_hosts(text))
     is_limited = bool(proxy) and not (proxy and proxy.unreachable)  # more hosts would not help then
     return await _perhaps_again(place, output, text, arguments, context, cwd, is_limited=is_limited, hosts=wanted)
-
-
-def _limit_s(arguments: dict[str, Any], context: ToolContext) -> float:
-    return min(float(arguments.get("timeout_s", context.timeout_s)), context.timeout_s)
 
 
 async def _run_at(
@@ -172,7 +169,7 @@ async def _run_at(
             cwd=cwd,
             env=environment,
             on_output=kept.add,
-            limit_s=_limit_s(arguments, context),
+            limit_s=limit_of(arguments, context),
             confine=confine if place in ("inside", "network") else None,
             proxy=proxy,
         )
@@ -219,7 +216,7 @@ async def _perhaps_again(
     if grant:
         context.on_second_run(output.summary, question.where, grant)
         ended, text, proxy = await _run_at(wanted, arguments, context, cwd, question.hosts)
-        again = _with_refused(_output(ended, text, _limit_s(arguments, context), _said(wanted, context)), proxy)
+        again = _with_refused(_output(ended, text, limit_of(arguments, context), _said(wanted, context)), proxy)
         where = "with the network" if wanted == "network" else "outside the sandbox"
         told = f"[it failed in the sandbox; this is the output of a second run {where}]\n{again.text}"
         ignores_proxy = proxy is not None and not (proxy.refused or proxy.unreachable or ended.code in (0, None))

@@ -108,7 +108,13 @@ def test_a_question_is_asked_per_exact_command_and_folder(root: Path, ask: Ask) 
     question = ask("run_command", command="./run test")
     assert question is not None
     assert msgspec.structs.replace(question, place="") == ApprovalQuestion(
-        key="run_command:\0./run test", title="./run test", body="./run test", filetype="sh", command="./run test"
+        key="run_command:\0./run test",
+        title="./run test",
+        body="./run test",
+        filetype="sh",
+        command="./run test",
+        cwd=str(root.resolve()),
+        limit_s=30,
     )
     elsewhere = ask("run_command", command="./run test", cwd="sub")
     assert elsewhere is not None
