@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable
 
 from codecompanion.formats.plural import counted
+from codecompanion.formats.regex import regex
 
 ELLIPSIS = "…"
 TRUNCATED = "\n...[truncated]...\n"
@@ -22,6 +23,9 @@ _MIN_SQUEEZED = 8
 """Minimum cells for showing both ends: in fewer, the beginning is more useful."""
 _MIN_ENDS = 32
 """Minimum length for a head and a tail: shorter ones are useless."""
+_READ_CHARS = 100_000
+_OPENING = regex(r"(?m)^(?:([^\n]{1,400}:\d+-\d+)\n)?(`{3,20})[^\n`]{0,80}(?:\n|\Z)")
+"""Matches an opening fence, also below the file and lines that `:'<,'>CodeCompanionChat` writes above it."""
 _HEAD_ALONE = 600
 """Below this many characters only the head is kept: two ends would be too short to read."""
 
@@ -171,3 +175,21 @@ def cut_for_preview(text: str) -> str:
         head, tail = PREVIEW_LINES * 2 // 3, PREVIEW_LINES // 3
         lines = [*lines[:head], f"… {counted(len(lines) - head - tail, 'line')} not shown …", *lines[-tail:]]
     return "\n".join(lines)
+
+
+def without_code(text: str) -> str:
+    """Return the text without fenced code; if there is nothing else, return the code without its fences."""
+    if "```" not in text:
+        return text
+    text = text[:_READ_CHARS]
+    words, code, at = "", "", 0
+    while found := _OPENING.search(text, at):
+        words += text[at : found.start()]
+        begin, fence = found.end(), f"\n{found[2]}"
+        end = text.find(f"{fence}\n", begin - 1)
+        if end < 0:
+            end = len(text) - len(fence) if text.endswith(fence) else len(text)
+        code += f"{found[1] or ''}\n{text[begin:end]}\n"
+        at = min(len(text), end + len(fence))
+    words += text[at:]
+    return words if words.strip() else code

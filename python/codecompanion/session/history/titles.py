@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from codecompanion.errors import InputError
-from codecompanion.formats.cutting import cut_line
-from codecompanion.formats.without_code import without_code
+from codecompanion.formats.cutting import cut_line, without_code
 
 TITLE_CHARS = 60
 GIVEN_CHARS = 200

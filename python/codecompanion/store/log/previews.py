@@ -12,10 +12,9 @@ import json
 import sqlite3
 from collections.abc import Iterator
 
-from codecompanion.formats.cutting import cut_line
+from codecompanion.formats.cutting import cut_line, without_code
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
-from codecompanion.formats.without_code import without_code
 
 PREVIEW_CHARS = 160
 _BLOB_NAME = regex(rb'"([0-9a-f]{64})"')
