@@ -64,11 +64,12 @@ def test_the_chat_shows_the_progress_of_the_installation(start: Start, gate: Pat
     """The step and its duration, once, in the bar; at the cursor the consequence. Both disappear when done."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
-    nvim.wait_screen(r"Installing: downloading 37 · \d+ s")
+    nvim.wait_screen(r"Installing packages: downloading 37 · \d+ s")
     nvim.wait_screen(r"downloading 37 · ([2-9]|\d\d+) s")
     screen = nvim.screen()
     assert screen.count("Installing") == screen.count("downloading") == 1
-    assert "⋯ Messages you send now are queued until the Python packages are installed." in screen
+    queued = "⋯ Messages you send now are queued until the Python packages are installed, usually in less than a minute"
+    assert queued in " ".join(screen.split())
     assert "to stop" not in screen, "there is nothing of the chat's to stop"
     assert "Installing" in nvim.lua("return require('codecompanion').statusline()")
     assert nvim.messages() == "", "the bar shows it, so the command line does not"
@@ -78,11 +79,27 @@ def test_the_chat_shows_the_progress_of_the_installation(start: Start, gate: Pat
     assert nvim.messages() == ""
 
 
+@pytest.mark.parametrize(("columns", "bar"), [(80, "Updating packages: downloading"), (40, "Updating: downloading")])
+def test_an_update_names_its_reason_and_subject(start: Start, gate: Path, columns: int, bar: str) -> None:
+    """A newcomer sees that the plugin's packages are updated, and that typing is possible."""
+    nvim = start(gate=gate, size=(columns, 24))
+    nvim.command("CodeCompanionChat")
+    nvim.wait_screen("Installing")
+    nvim.lua("require('codecompanion.install').progress.again = true")
+    nvim.wait_screen(bar)
+    said = (
+        "⋯ This version of the plugin needs other Python packages. Messages you send now are queued until they are"
+        " installed, usually in less than a minute."
+    )
+    assert said in " ".join(nvim.screen().split())
+    gate.touch()
+
+
 def test_a_message_sent_during_the_installation_waits_and_is_sent_once(start: Start, gate: Path) -> None:
     """Text typed after the message stays too."""
     nvim = start(gate=gate)
     nvim.command("CodeCompanionChat")
-    nvim.wait_screen("Installing: ")
+    nvim.wait_screen("Installing packages: ")
     send(nvim, "hello there")
     nvim.wait_screen(r"sent when ready")
     assert "sending" not in nvim.screen()
@@ -99,7 +116,7 @@ def test_a_failed_installation_is_one_sentence_and_the_message_returns(start: St
     gate = tmp_path / "gate"
     nvim = start(gate=gate, fails=NO_NETWORK)
     nvim.command("CodeCompanionChat")
-    nvim.wait_screen("Installing: ")
+    nvim.wait_screen("Installing packages: ")
     send(nvim, "hello there")
     nvim.wait_screen("sent when ready")
     gate.touch()
@@ -176,7 +193,7 @@ def test_a_chat_that_shows_the_progress_clears_it_from_the_command_line(start: S
     nvim.command(command)
     nvim.wait_screen("codecompanion: Installing Python packages: downloading 37")
     nvim.command("CodeCompanionChat")
-    nvim.wait_screen("Installing: downloading 37")
+    nvim.wait_screen("Installing packages: downloading 37")
     nvim.wait_for(lambda: nvim.screen().count("downloading 37") == 1, "one place")
 
 
@@ -200,7 +217,7 @@ def test_two_neovims_create_one_environment(start: Start, gate: Path, tmp_path: 
         nvim.wait_screen("downloading 37")
         send(nvim, "hello there")
         nvim.wait_screen("sent when ready")
-    second.wait_screen(r"Another Neovim is installing: downloading 37 · \d+ s")
+    second.wait_screen(r"Another Neovim is installing packages: downloading 37 · \d+ s")
     gate.touch()
     for nvim in (first, second):
         nvim.wait_for(lambda nvim=nvim: answers(nvim) == 1, "the answer")  # type: ignore[misc]
@@ -217,7 +234,7 @@ def test_a_neovim_killed_during_the_installation_leaves_it_to_the_other(
         nvim.wait_screen("downloading 37")
     send(second, "hello there")
     first.kill9()
-    second.wait_screen(r" Installing: \w+")
+    second.wait_screen(r" Installing packages: \w+")
     gate.touch()
     second.wait_for(lambda: answers(second) == 1, "the answer")
     assert installs(tmp_path) == 2
@@ -349,7 +366,7 @@ def test_narrow_windows_show_the_important_half(start: Start, gate: Path) -> Non
     nvim = start(gate=gate, size=(40, 24), init="vim.o.laststatus = 0\n")
     nvim.command("CodeCompanionChat")
     nvim.wait_screen(r"downloading 37 · \d+ s")
-    nvim.wait_screen(r"⋯ Messages you send now are queued until\s+the Python packages are installed\.")
+    nvim.wait_screen(r"⋯ Messages you send now are queued until\s+the Python packages are installed,")
     send(nvim, "hello there")
     nvim.wait_for(lambda: "Messages you send now" not in nvim.screen(), "the end of the sentence")
     nvim.wait_screen(r" Installing: downloading 37 · \d+ s")

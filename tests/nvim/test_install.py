@@ -467,7 +467,7 @@ def test_a_page_that_waits_shows_the_installation_and_its_reason(start: Callable
     assert "the Python process is starting" not in nvim.screen()
     nvim.feed("q")
     nvim.command("CodeCompanionChat")
-    nvim.wait_screen("The MCP servers in your setup")
+    nvim.wait_screen("servers in your setup")
     nvim.command("close")
     claim.write_text(f"{os.getpid()}\n27 of 56 downloaded")
     nvim.wait_lua("return install.progress.text:find('27', 1, true) ~= nil")

@@ -210,8 +210,11 @@ local SHORTER = {
   { "^reading about (%S+ tokens).*$", { "reading %1", "reading" } },
   { "^starting .+$", { "starting MCP", "starting" } },
   { "^trying again in (.+)$", { "retry in %1", "retrying" } },
-  { "^%u.*nstalling.*( · %d+ s)$", { "Installing%1", "Installing" } },
-  { "^(Updating):.*( · %d+ s)$", { "%1%2", "%1" } },
+  {
+    "^(.*nstalling) packages(: .*)( · %d+ s)$",
+    { "%1%2%3", "Installing packages%3", "Installing%3", "Installing" },
+  },
+  { "^(Updating) packages(: .*)( · %d+ s)$", { "%1%2%3", "%1 packages%3", "%1%3", "%1" } },
   { "^(.+) · nothing for .+$", { "%1" } },
   { "^(%a+ing)%f[%A].+$", { "%1" } },
 }

@@ -16,7 +16,7 @@ function M.waits(chat)
 end
 
 ---Return `Installing Python packages: 12 of 37 downloaded · 14 s`.
----@param brief? boolean Return `Installing: 12 of 37 downloaded · 14 s`
+---@param brief? boolean Return `Installing packages: 12 of 37 downloaded · 14 s`
 ---@return string
 function M.text(brief)
   local now = M.progress()
@@ -25,7 +25,7 @@ function M.text(brief)
   end
   local seconds = math.floor((vim.uv.now() - now.began) / 1000)
   local what = require("codecompanion.install").describe()
-  return ("%s · %d s"):format(brief and what:gsub(" Python packages", "", 1) or what, seconds)
+  return ("%s · %d s"):format(brief and what:gsub("Python packages", "packages", 1) or what, seconds)
 end
 
 return M

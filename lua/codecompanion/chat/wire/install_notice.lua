@@ -32,7 +32,10 @@ local function draw_below(chat)
   local texts = { "⋯ " .. what, "  " .. how_far, ("  %s."):format(QUEUED) }
   if shown.shows_meter(chat) then
     local sentences = require("codecompanion.install").reasons()
-    table.insert(sentences, 1, ("⋯ %s until the Python packages are installed."):format(QUEUED))
+    local is_update = #sentences == 0 and state.progress().again
+    local why = is_update and "This version of the plugin needs other Python packages. " or ""
+    local until_when = is_update and "they are installed" or "the Python packages are installed"
+    table.insert(sentences, 1, ("⋯ %s%s until %s, usually in less than a minute."):format(why, QUEUED, until_when))
     texts = fit.wrap(table.concat(sentences, " "), fit.narrowest(chat))
   end
   local lines = { { { "", "CodeCompanionHint" } } }
