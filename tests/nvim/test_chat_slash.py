@@ -381,14 +381,71 @@ def test_typing_a_trigger_opens_neovims_menu(chat: ChatDriver) -> None:
         assert entry in type_one_by_one(chat, "\x15" + typed)
         assert chat.input() == typed
     assert type_one_by_one(chat, "x y") == []
-    for typed in ("a/", "me@", "# Title", "#"):
+    for typed in ("a/", "1/2", "and/or", "/usr/", "/usr/bin", "me@", "# Title", "#"):
         assert type_one_by_one(chat, "\x15" + typed) == [], typed
     chat.nvim.feed("<C-u><CR>")
     assert "/compact" in type_one_by_one(chat, "/"), "an empty line above does not matter: the command is sent as one"
-    chat.nvim.feed("<C-u>text<CR>")
-    assert type_one_by_one(chat, "/") == []
+    for before in (" ", "text<CR>", "text<CR><CR>", " <CR><C-u>", "```<CR>"):
+        chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), '')")
+        chat.nvim.feed(before)
+        assert type_one_by_one(chat, "/") == [], before
     chat.nvim.feed("<Esc>")
     chat.nvim.wait_lua("return vim.deep_equal(_G.own, { vim.go.completeopt, vim.bo.completeopt })")
+
+
+def test_enter_accepts_the_selected_entry_or_acts_as_usual(chat_everywhere: ChatDriver) -> None:
+    """Without a selection the menu closes and the key is not lost, even if it is typed fast."""
+    chat = chat_everywhere
+    chat.nvim.feed("i")
+    for slowly in (True, False):
+        for typed, expected in (("/", "/\n"), ("/co", "/co\n"), ("see #{b", "see #{b\n"), ("@", "@\n")):
+            assert type_one_by_one(chat, "\x15" + typed) if slowly else chat.nvim.feed("<C-u>" + typed) is None
+            chat.nvim.feed("<CR>")
+            chat.nvim.wait_for(lambda expected=expected: chat.input() == expected, "the next line")
+            assert type_one_by_one(chat, "") == []
+            chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), '')")
+    assert type_one_by_one(chat, "/co")
+    chat.nvim.feed("<C-n><CR>")
+    chat.nvim.wait_for(lambda: chat.input() == "/continue", "the command")
+    assert type_one_by_one(chat, "") == [], "nothing is left to complete"
+    chat.nvim.wait_lua("return vim.fn.maparg('<CR>', 'i') == ''")
+
+
+def test_enter_in_the_menu_does_what_the_user_has_mapped(chat: ChatDriver) -> None:
+    keys = "vim.keymap.set('i', '<CR>', function() _G.pressed = vim.fn.pumvisible() end, { buffer = true })"
+    chat.nvim.lua(keys)
+    chat.nvim.feed("i")
+    assert type_one_by_one(chat, "/co")
+    chat.nvim.feed("<CR>")
+    chat.nvim.wait_lua("return _G.pressed == 0")
+    assert chat.input() == "/co"
+    assert type_one_by_one(chat, "s") == ["/cost"]
+    chat.nvim.feed("<C-n><CR>")
+    chat.nvim.wait_for(lambda: chat.input() == "/cost", "the command")
+    chat.nvim.wait_lua("_G.pressed = nil return vim.fn.maparg('<CR>', 'i', false, true).desc == nil")
+    chat.nvim.feed("<CR>")
+    chat.nvim.wait_lua("return _G.pressed == 0")
+
+
+def test_autocomplete_of_neovim_and_the_menu_do_not_interfere(chat_everywhere: ChatDriver) -> None:
+    """Since 0.12, with and without 'omnifunc' in 'complete'; it requests completions of text that is still there."""
+    chat = chat_everywhere
+    chat.nvim.feed("i/co")
+    chat.nvim.settle()
+    omnifunc = "local f = require('codecompanion.chat.ui.complete_input').omnifunc"
+    words = chat.nvim.lua(f"{omnifunc} f(1, '') return vim.tbl_map(function(i) return i.word end, f(0, '/co').words)")
+    assert words == ["/continue", "/compact", "/context", "/cost"]
+    if not chat.nvim.lua("return pcall(vim.api.nvim_get_option_value, 'autocomplete', {})"):
+        return
+    for sources in ("o,.", "."):
+        chat.nvim.lua("vim.o.autocomplete = true vim.bo.complete = ...", sources)
+        for typed in ("/", "see #{", "see @", "@{"):
+            type_one_by_one(chat, "\x15" + typed)
+            chat.nvim.wait_lua("return vim.fn.pumvisible() == 1")
+            assert chat.input() == typed
+        assert type_one_by_one(chat, "\x15/cos")[-1] == "/cost"
+        chat.nvim.feed("<C-n><C-y>")
+        chat.nvim.wait_for(lambda: chat.input() == "/cost", "the command")
 
 
 def test_the_menu_shows_the_files_once_they_are_known(chat: ChatDriver) -> None:

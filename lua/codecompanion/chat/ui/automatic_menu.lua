@@ -1,5 +1,6 @@
 ---Opens Neovim's completion menu when `/`, `@`, `@{` or `#{` is typed in the input, unless a completion plugin is
----active. Nothing is selected or inserted until the user chooses an entry.
+---active. Nothing is selected or inserted until the user chooses an entry. While the menu is open, `<CR>` accepts the
+---selected entry; if none is selected, it closes the menu and acts as usual.
 
 local api = vim.api
 
@@ -10,7 +11,8 @@ local M = {}
 ---@class CodeCompanion.AutomaticMenu
 ---@field opened? { [1]: integer, [2]: integer } 0-based row and byte column of the text completed last
 ---@field show fun() Open the menu, or open it again with new entries
----@field completeopt? { where: table, value: string } The former 'completeopt', while a menu is open
+---@field former? { where: table, completeopt: string, enter?: table } 'completeopt' and the buffer's mapping of
+---`<CR>` before the menu was opened
 
 local OMNIFUNC = "v:lua.require'codecompanion.chat.ui.complete_input'.omnifunc"
 local COMPLETEOPT = { "menuone", "noinsert", "noselect" }
@@ -75,15 +77,50 @@ local function is_trigger(before)
   return before == "/" or before:find("[#@]{$") ~= nil or before:find("@$") ~= nil
 end
 
+---Return whether a menu is open, or about to be drawn. Neovim 0.12 with 'autocomplete' is in the mode `keyword` also
+---without a menu.
 ---@return boolean
 local function is_completing()
-  return vim.fn.pumvisible() == 1 or vim.fn.complete_info({ "mode" }).mode ~= ""
+  local mode = vim.fn.complete_info({ "mode" }).mode
+  return vim.fn.pumvisible() == 1 or (mode ~= "" and mode ~= "keyword")
 end
 
----Set 'completeopt' for the next menu: in the buffer, or globally where the option has no local value (Neovim 0.10).
+---Restore 'completeopt' and the mapping of `<CR>`.
 ---@param chat CodeCompanion.Chat
-local function set_completeopt(chat)
-  if chat.automatic_menu.completeopt then
+local function restore(chat)
+  local former = chat.automatic_menu.former
+  if not former or not api.nvim_buf_is_valid(chat.bufnr) then
+    return
+  end
+  chat.automatic_menu.former = nil
+  api.nvim_set_option_value("completeopt", former.completeopt, former.where)
+  api.nvim_buf_call(chat.bufnr, function()
+    pcall(vim.keymap.del, "i", "<CR>", { buffer = chat.bufnr })
+    if former.enter then
+      vim.fn.mapset("i", false, former.enter)
+    end
+  end)
+end
+
+---Handle `<CR>` in the menu: accept the selected entry, or close the menu and type the key again.
+---@param chat CodeCompanion.Chat
+local function press_enter(chat)
+  local closes = is_completing()
+  if closes and vim.fn.complete_info({ "selected" }).selected >= 0 then
+    return api.nvim_feedkeys(vim.keycode("<C-y>"), "ni", false)
+  end
+  restore(chat)
+  api.nvim_feedkeys(vim.keycode("<CR>"), "mi", false)
+  if closes then
+    api.nvim_feedkeys(vim.keycode("<C-e>"), "ni", false)
+  end
+end
+
+---Set 'completeopt' and map `<CR>` for the next menu. The option is set in the buffer, or globally where it has no
+---local value (Neovim 0.10).
+---@param chat CodeCompanion.Chat
+local function prepare(chat)
+  if chat.automatic_menu.former then
     return
   end
   local is_local = api.nvim_get_option_info2("completeopt", {}).global_local
@@ -92,23 +129,19 @@ local function set_completeopt(chat)
     return vim.list_contains(KEPT, flag)
   end, vim.split(own ~= "" and own or vim.go.completeopt, ","))
   local where = is_local and { buf = chat.bufnr } or {}
-  chat.automatic_menu.completeopt = { where = where, value = own }
+  local enter = vim.fn.maparg("<CR>", "i", false, true)
+  chat.automatic_menu.former = { where = where, completeopt = own, enter = enter.buffer == 1 and enter or nil }
   api.nvim_set_option_value("completeopt", table.concat(vim.list_extend(kept, COMPLETEOPT), ","), where)
-end
-
----@param chat CodeCompanion.Chat
-local function restore_completeopt(chat)
-  local former = chat.automatic_menu.completeopt
-  if former and api.nvim_buf_is_valid(chat.bufnr) then
-    chat.automatic_menu.completeopt = nil
-    api.nvim_set_option_value("completeopt", former.value, former.where)
-  end
+  vim.keymap.set("i", "<CR>", function()
+    press_enter(chat)
+  end, { buffer = chat.bufnr, desc = "Accept the selected entry" })
 end
 
 ---@param chat CodeCompanion.Chat
 local function show(chat)
-  set_completeopt(chat)
-  api.nvim_feedkeys(vim.keycode(is_completing() and "<C-e><C-x><C-o>" or "<C-x><C-o>"), "ni", false)
+  prepare(chat)
+  local is_active = vim.fn.complete_info({ "mode" }).mode ~= ""
+  api.nvim_feedkeys(vim.keycode(is_active and "<C-e><C-x><C-o>" or "<C-x><C-o>"), "ni", false)
 end
 
 ---Open the menu if the typed character asks for it, or if a character was deleted where the menu was open.
@@ -150,7 +183,7 @@ function M.set(chat)
   local function closed(forget)
     if not is_completing() then
       chat.automatic_menu.opened = not forget and chat.automatic_menu.opened or nil
-      restore_completeopt(chat)
+      restore(chat)
     end
   end
 
@@ -167,6 +200,10 @@ function M.set(chat)
     is_typed = false
   end)
   on("CompleteDone", function()
+    local word = vim.v.completed_item.word
+    if word and not word:find("[/:]$") then
+      chat.automatic_menu.opened = nil -- nothing follows this entry
+    end
     vim.schedule(function() -- it may open again with the files of the project
       closed(true)
     end)

@@ -17,7 +17,7 @@ local function is_command_row(chat, row)
   end
   local first = anchors.position(chat, "input")
   local above = row >= first and api.nvim_buf_get_lines(chat.bufnr, first, row, false)
-  return above and not table.concat(above):find("%S") or false
+  return above and table.concat(above) == "" or false
 end
 
 ---@class CodeCompanion.Completion
@@ -199,9 +199,12 @@ end
 ---@return table[] items As `lsp.CompletionItem`, with positions in bytes
 function M.lsp_items(chat, row, before)
   local from, items = M.items(chat, row, before)
+  local number = 0
   return vim.tbl_map(function(item)
+    number = number + 1
     return {
       label = item.label,
+      sortText = ("%04d"):format(number),
       filterText = item.filter or item.word,
       kind = vim.lsp.protocol.CompletionItemKind[item.kind],
       documentation = item.description ~= "" and { kind = "plaintext", value = item.description } or nil,
@@ -253,6 +256,14 @@ local function show_when_known(before, show)
   end
 end
 
+---Return whether Neovim 0.12 completes while the user types: the next character shows the new entries, and an entry
+---must not be inserted.
+---@return boolean
+local function is_autocomplete_on()
+  local ok, is_on = pcall(api.nvim_get_option_value, "autocomplete", {})
+  return ok and is_on
+end
+
 ---Return the text before the cursor, and its position.
 ---@return string before
 ---@return integer row 0-based
@@ -261,19 +272,25 @@ local function place()
   return api.nvim_get_current_line():sub(1, cursor[2]), cursor[1] - 1
 end
 
+---Text before the completed text, and its row. Whether the completed text is still in the line when its completions are
+---requested depends on the kind of completion.
+local started = { before = "", row = 0 }
+
 ---Complete the input, as the 'omnifunc' of chat buffers.
 ---@param findstart 0|1
 ---@param base string
 ---@return integer|table
 function M.omnifunc(findstart, base)
   local chat = registry.by_buffer()
-  local before, row = place()
   if findstart == 1 then
+    local before, row = place()
     local automatic = chat and chat.automatic_menu
     local is_automatic = automatic and automatic.opened
     show_when_known(before, function()
       if is_automatic then
         return automatic.opened and automatic.show()
+      elseif is_autocomplete_on() then
+        return
       end
       local text, now = place()
       local from, items = M.items(chat, now, text)
@@ -282,9 +299,10 @@ function M.omnifunc(findstart, base)
       end
     end)
     local from, found = M.items(chat, row, before)
+    started = { before = before:sub(1, from or 0), row = row }
     return (not is_automatic or #found > 0) and from or -3
   end
-  local _, items = M.items(chat, row, before .. base)
+  local _, items = M.items(chat, started.row, started.before .. base)
   return { words = menu(items), refresh = "always" }
 end
 
