@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from chat_driver import ChatDriver
+from chat_driver import ChatDriver, make_chat
 from codecompanion.wire import events
+from harness import Nvim
 
 ITEMS = (
     events.ContextItem(id="i1", kind="rules", label="AGENTS.md", tokens=1200),
@@ -269,6 +272,24 @@ def test_the_inspector_lists_the_next_request(chat: ChatDriver) -> None:
     chat.nvim.feed("j<CR>")
     chat.nvim.wait_screen("everything")
     assert chat.sent("show_original")[0]["item"] == "t"
+
+
+@pytest.mark.parametrize(("columns", "role"), [(80, "user/open file"), (40, "open file")])
+def test_the_inspector_names_the_plugins_messages_in_words(
+    nvim_factory: Callable[..., Nvim], columns: int, role: str
+) -> None:
+    """A word that the state already shows is not repeated."""
+    chat = make_chat(nvim_factory, size=(columns, 24))
+    common = {"role": "user", "tokens": 30, "cycle": 1, "age": 0, "preview": "text"}
+    rows = [
+        common | {"id": "a", "tag": "looking_at", "state": "live"},
+        common | {"id": "b", "tag": "compact_summary", "state": "summary"},
+    ]
+    chat.answer("inspect", {"rows": rows, "total": 60, "window": 128_000})
+    chat.push(meter(60))
+    chat.nvim.feed("gd")
+    screen = chat.nvim.wait_screen(rf"live +{role} +text")
+    assert re.search(r"summary user +text", screen)
 
 
 def test_the_inspector_shows_cache_and_cost_and_compares_with_the_last_request(chat: ChatDriver) -> None:

@@ -186,8 +186,8 @@ HALF_FULL = {"ratio": 0.62, "exact": True}
             {"meter": HALF_FULL},
             {
                 120: f"{TITLE} · gpt-4o · 62 % · edit 65 % · compact 85 %",
-                80: "Why does foo() return nil on an empt… · gpt-4o · 62 % · edit 65 % · compact 85 %",
-                40: "Why does foo() return n… · gpt-4o · 62 %",
+                80: "Why does foo() return nil on an … · gpt-4o · 62 % · edit 65 % · compact 85 %",
+                40: "Why does foo() return … · gpt-4o · 62 %",
             },
         ),
         ({"meter": {"ratio": 0.49}}, {200: f"{TITLE} · gpt-4o · ~49 %"}),
@@ -204,12 +204,12 @@ HALF_FULL = {"ratio": 0.62, "exact": True}
             {"other_model": "qwen3-8b"},
             {
                 200: f"{TITLE} · gpt-4o → qwen3-8b · ~27 %",
-                40: "Why does fo… · gpt-4o → qwen3-8b · ~27 %",
+                40: "Why does … · gpt-4o → qwen3-8b · ~27 %",
                 20: "qwen3-8b · ~27 %",
             },
         ),
         ({"model": "", "title": "openai"}, {80: "openai · ~27 %"}),
-        ({"yolo": True}, {60: "YOLO · Why does foo() return nil on an emp… · gpt-4o · ~27 %", 20: "YOLO · ~27 %"}),
+        ({"yolo": True}, {60: "YOLO · Why does foo() return nil on an … · gpt-4o · ~27 %", 20: "YOLO · ~27 %"}),
         ({"model": "accounts/fireworks/models/" + "long-" * 9, "title": ""}, {24: "accounts/firewo… · ~27 %"}),
     ],
 )

@@ -357,7 +357,7 @@ function M.tool_chunks(tool, width)
     if HAS_REASON[tool.status] and not tool.cleared then
       local width_of_title = api.nvim_strwidth(title)
       if width < NARROW and width_of_title + api.nvim_strwidth(outcome) > room then
-        outcome = outcome:gsub("^ · failed: ", " · ") -- the sign already shows it
+        outcome = outcome:gsub("^ · failed: ", " · "):gsub("^ · rejected: ", " · ") -- the sign already shows it
       end
       if api.nvim_strwidth(outcome) > room - width_of_title then
         outcome = outcome:match("^(.-)%.%s") or outcome

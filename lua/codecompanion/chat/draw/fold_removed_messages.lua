@@ -214,8 +214,10 @@ local function add(chat, run)
     run.fold = folds.add(chat, first, last, {
       closed = true,
       key = "run:" .. (run.head.message_id or run.head.compaction_id or ""),
-      text = function()
-        return { { "▸ ", "CodeCompanionFoldMark" }, { text, "CodeCompanionCompacted" } }
+      text = function(width)
+        local is_wide = width and api.nvim_strwidth("▸ " .. text) > width
+        local shown = is_wide and text:gsub("( · %d+) messages?", "%1") or text
+        return { { "▸ ", "CodeCompanionFoldMark" }, { shown, "CodeCompanionCompacted" } }
       end,
     })
   end)

@@ -89,6 +89,13 @@ local function role_of(row)
   return row.role .. (word ~= "" and word ~= row.state and ("/" .. word) or "")
 end
 
+---Return the word for the tag of a message, or its role.
+---@param row table
+---@return string
+local function short_role_of(row)
+  return role_of(row):match("/(.+)$") or row.role
+end
+
 ---Return the width of a column: its widest entry, within limits.
 ---@param title string
 ---@param rows table[]
@@ -145,7 +152,8 @@ function M.lines(result, exact, width)
     return row.role ~= "tools" -- the schemas are sent beside the messages
   end, rows)
   local states = column("state", rows, state_of, 11)
-  local roles = column("role", rows, role_of, is_narrow and 9 or width < 100 and 14 or 20)
+  local role = is_narrow and short_role_of or role_of
+  local roles = column("role", rows, role, is_narrow and 9 or width < 100 and 14 or 20)
   if is_narrow and width - states - roles - api.nvim_strwidth(billed("", "")) - #" tokens    " < MIN_WHAT then
     states = math.min(states, MIN_STATE)
     billed = function()
@@ -176,7 +184,7 @@ function M.lines(result, exact, width)
       billed(row.cache or "", cost_text(row.cost)),
       is_narrow and "" or ("  %3s"):format(row.age and tostring(row.age) or ""),
       cell(state_of(row), states),
-      cell(role_of(row), roles),
+      cell(role(row), roles),
       fit.cut((what:gsub("%s+", " ")), room)
     )
   end

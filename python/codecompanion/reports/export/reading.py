@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from codecompanion.formats.enclosing_element import without_element
 from codecompanion.formats.model_name import model_name
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.plural import cleared_words, counted
@@ -20,6 +21,7 @@ from codecompanion.model.messages import (
     GO_ON_TAG,
     MEMORY_TAG,
     PIN_TAG,
+    RULES_TAG,
     ImagePart,
     Message,
     ReasoningPart,
@@ -161,6 +163,8 @@ class _Walk:
         if message.role == "tool" or message.tag == GO_ON_TAG:
             return  # a result is shown with its call
         text = message.compaction.text if message.compaction else message.text
+        if message.tag == RULES_TAG:
+            text = without_element(text)
         yield ExportedMessage(
             who="user" if is_typed_by_user(message) else "model" if message.role == "assistant" else "attached",
             title=self._clean(self._title(message)),

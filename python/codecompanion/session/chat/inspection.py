@@ -11,8 +11,18 @@ from typing import Any
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import Messages
 from codecompanion.errors import InputError
+from codecompanion.formats.enclosing_element import without_element
 from codecompanion.model.history import LogEvent
-from codecompanion.model.messages import GATHERED_TAG, MEMORY_TAG, RULES_TAG, SUMMARY_TAG, Message, Source, ToolSpec
+from codecompanion.model.messages import (
+    GATHERED_TAG,
+    MEMORY_TAG,
+    RULES_TAG,
+    STARTING_TAGS,
+    SUMMARY_TAG,
+    Message,
+    Source,
+    ToolSpec,
+)
 from codecompanion.model.provenance import is_cleared, sources_of
 from codecompanion.session.codebase.shown_code import title_of_gathered
 from codecompanion.session.history.chat_log import ChatLog
@@ -157,7 +167,8 @@ def scaled(figures: Sequence[int], total: int) -> list[int]:
 
 def _row(message: Message, tokens: int, cycle: int, titles: Mapping[str, str]) -> dict[str, Any]:
     block = message.compaction
-    text = " ".join((message.text if block is None else block.text or UNREADABLE).split())
+    text = message.text if block is None else block.text or UNREADABLE
+    text = " ".join((without_element(text) if message.tag in STARTING_TAGS else text).split())
     names = ", ".join(titles.get(call.id, call.name) for call in message.tool_calls)
     names = names or titles.get(message.tool_call_id or "", "")
     if message.tag == GATHERED_TAG:

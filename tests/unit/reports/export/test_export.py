@@ -216,6 +216,12 @@ def test_a_huge_paragraph_is_written_unchanged(size: int) -> None:
     assert len(markdown_of(chat)) > size
 
 
+def test_rules_are_shown_without_the_markup_for_the_model() -> None:
+    rules = Message(id="r", role="user", tag="rules", path="AGENTS.md", content='<rules path="A">\nTabs.\n</rules>')
+    (shown,) = read_conversation(log_of(added(rules)), READER).messages
+    assert shown.text == "Tabs."
+
+
 def test_a_turn_stopped_by_the_user_is_marked() -> None:
     chat = read_conversation(log_of(history.TurnEnded(turn_id="1", reason="stopped")), READER)
     assert chat.entries == (Note("Stopped by the user."),)
