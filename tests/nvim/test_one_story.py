@@ -551,7 +551,7 @@ SCENES = [
     Scene(
         "call failed",
         asks,
-        ("▸ ✗ read_file no.txt · failed: There is no file no.txt. file_search finds files by name",),
+        ("▸ ✗ read_file no.txt · failed: There is no file. file_search finds files by name",),
         replies=(calls(Call("read_file", '{"path": "no.txt"}', id="c")), FINE),
     ),
     Scene(
