@@ -58,7 +58,7 @@ local function facts_of(event)
     add("Always", "not offered")
   end
   for index, one in ipairs(offered and scope.scopes(event) or {}) do
-    add(index == 1 and "Always" or "or", (one.text:gsub("^Always allow ", "")))
+    add(index == 1 and "Always" or "or", one.text)
   end
   return facts
 end
