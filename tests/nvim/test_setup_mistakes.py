@@ -76,6 +76,7 @@ def test_a_single_long_mistake_is_shortened_to_a_line_that_fits(
             80,
             "2 mistakes, first completion.debounce: :CodeCompanion problems",
         ),
+        ("{ display = { chat = { window = { width = 'wide' } } } }", 60, "display.chat.window.width is wrong"),
         ("{ completion = { debounce = '1' }, displya = {} }", 60, "2 mistakes in setup(): :CodeCompanion problems"),
     ],
 )

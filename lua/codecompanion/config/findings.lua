@@ -31,7 +31,9 @@ local function about_mistakes(problems, is_all)
   local stop = first:find("%p$") and "" or "."
   if #problems == 1 then
     local sentences = { "setup(): " .. first .. (is_all and "" or ("%s More: %s"):format(stop, MORE)), first }
-    sentences[3] = option and ("%s is wrong: %s"):format(option, MORE)
+    if option then
+      vim.list_extend(sentences, { ("%s is wrong: %s"):format(option, MORE), option .. " is wrong" })
+    end
     return vim.list_extend(sentences, { "1 mistake in setup(): " .. MORE, "1 mistake: " .. MORE })
   end
   local count = ("%d mistakes"):format(#problems)
