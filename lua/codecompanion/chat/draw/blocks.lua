@@ -350,7 +350,7 @@ function M.tool_chunks(tool, width)
   if width then
     local room = width - api.nvim_strwidth("▸ " .. state[1] .. reverted)
     local for_keys = tool.cleared and api.nvim_strwidth(M.cleared_keys(tool.cleared)) + MIN_GAP or 0
-    if reverted ~= "" and api.nvim_strwidth(title .. outcome) > room then
+    if reverted ~= "" and width < NARROW and api.nvim_strwidth(title .. outcome) > room then
       outcome = "" -- the size of a reverted change is less important than its file
     end
     room = room - for_keys >= api.nvim_strwidth(outcome) + MIN_TITLE and room - for_keys or room
