@@ -535,8 +535,8 @@ def test_the_details_of_a_command_have_more_than_the_block(chat: ChatDriver, key
         "# Environment   yours, without secrets; no terminal, no input",
         "# Asks because  nothing allows it yet",
         "# Note          The model says: needed",
-        "# Always        exactly this command and this host in this chat",
-        "# or            “pip install” of named packages and this host",
+        "# Always        in this chat, exactly this command; every command may then reach pypi.org",
+        "# or            “pip install” of named packages; every command may then reach pypi.org",
         "",
         "pip install x",
         "# Folder        /safe",
@@ -548,7 +548,7 @@ def test_the_details_of_a_command_have_more_than_the_block(chat: ChatDriver, key
     [
         ({"why": "it deletes files"}, "it deletes files", "not offered"),
         ({"narrowed": "text of a page"}, "nothing allows it yet", "not offered: text of a page"),
-        ({"again": "the script has changed"}, "the script has changed", "look_up in this chat"),
+        ({"again": "the script has changed"}, "the script has changed", "in this chat, look_up"),
     ],
 )
 def test_the_details_of_a_call_have_the_reason_and_the_scope_of_always(
