@@ -232,7 +232,8 @@ class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     The `window` newest messages stay. The first summary is due at `trigger_messages` messages or `trigger_tokens`
     tokens, further summaries whenever `refresh_messages` more messages have left the window (R-457, R-458). While the
     provider is known to have the chat in its prompt cache, the removed messages must be worth the call and the lost
-    cache: they must have at least `min_tokens` or, in a small window, `min_share` (0..1) of it.
+    cache: they must have at least `min_tokens` or, in a small window, `min_share` (0..1) of it. If cached tokens are
+    free, the chat must also fill `min_full` (0..1) of the window or have `trigger_tokens`.
     """
 
     window: Positive = 16
@@ -241,6 +242,7 @@ class RollingChatWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     refresh_messages: Positive = 8
     min_tokens: NotNegative = 0
     min_share: Share = 1.0
+    min_full: Share = 0.0
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

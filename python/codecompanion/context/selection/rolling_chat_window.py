@@ -59,6 +59,8 @@ def rolling_chat_window(work: Work, params: RollingChatWindow, env: Env) -> Outc
     if all(message.tag == SUMMARY_TAG for message in removed):
         return Skipped("window_not_full", "the messages outside the window are pinned; there is nothing to summarise")
     is_cached = env.cache.warm_tokens > 0 and env.now > 0 and not env.manual
+    if is_cached and env.cache.costs_time and _has_room(work.messages, params, env):
+        return Skipped("window_not_full", "the server has the chat in its cache, and the window has room")
     worth = min(params.min_tokens, int(params.min_share * env.window)) if is_cached else 0
     if env.size(removed) < max(worth, _MIN):
         return Skipped("window_not_full", "the messages outside the window are not worth a summary yet")
@@ -71,6 +73,11 @@ def _is_due(messages: Messages, said: int, slid_out: int, params: RollingChatWin
     if any(message.tag == SUMMARY_TAG for message in messages):
         return slid_out >= params.refresh_messages
     return said >= params.trigger_messages or env.measure(messages).tokens >= params.trigger_tokens
+
+
+def _has_room(messages: Messages, params: RollingChatWindow, env: Env) -> bool:
+    """Return whether the chat is too short to have a free cache read again: below `min_full` and `trigger_tokens`."""
+    return env.measure(messages).tokens < min(params.trigger_tokens, int(params.min_full * env.window))
 
 
 _SAID_BY_NOBODY = frozenset({GATHERED_TAG, EDITOR_TAG, LOOKING_TAG, *STARTING_TAGS, SUMMARY_TAG})

@@ -2,7 +2,8 @@
 
 - The model wrote no usable summary before: asked again, it would probably fail again while the user waits.
 - The window is small: a model is then asked once, and only if the summary can save more tokens than it takes. Each
-  later request is smaller by the freed tokens until the window is full again; at 2,048 tokens that is too little.
+  later request is smaller by the freed tokens until the window is full again; at 2,048 tokens that is too little, and
+  if the user's own server has the chat in its cache, those tokens would have been free.
 - The model runs on the user's own server, whose speed is known, and would take longer than the user should wait.
 """
 
@@ -43,8 +44,11 @@ def costs_more_than_it_saves(work: Work, requests: Iterable[SummaryRequest], wri
     """Return whether the requests take more tokens than later requests can save before the window is full again.
 
     `written`: tokens of the final summary; parts are read once more if they have to be merged. The window is assumed to
-    fill as fast as before: by the average of the removed messages per reply.
+    fill as fast as before: by the average of the removed messages per reply. On the user's own server, tokens of later
+    requests are free while the chat is in its cache, so a transcript for the chat's own model saves nothing.
     """
+    if env.cache.costs_time and env.cache.warm_tokens and not env.has_utility:
+        return True
     asked = tuple(requests)
     cost = sum(request.prompt_tokens + request.max_output_tokens for request in asked)
     if len(asked) > 1:

@@ -99,6 +99,7 @@ SCENES: dict[str, Messages] = {
     "short results": made(system(), *turns(60, 60), *turns(4, 8000), user("and now?")),
     "a chat that can be read again": made(system(), *dialogue(40, 2000), user("and now?")),
     "a dialogue in a warm cache": made(system(), *dialogue(14, 1250), user("and now?")),
+    "a dialogue in a free cache": made(system(), *dialogue(26, 300), user("and now?")),
     "a small window": made(system(), *dialogue(12, 600), user("and now?")),
 }
 
@@ -112,6 +113,8 @@ def outcome(policy: Policy, scene: str, share: float, writer: str) -> tuple[Any,
     size = sum(map(count, messages))
     window = round(size / share)
     warm: dict[str, Any] = {"cache": CacheState(warm_tokens=window // 2), "now": 1.0} if "cache" in scene else {}
+    if "free" in scene:
+        warm["cache"] = CacheState(warm_tokens=window // 2, read_price=0)
     if "read again" in scene:
         warm = {"cache": CacheState(warm_tokens=size), "continuation": lambda: Continuation(size, 0)}
     if writer == WROTE_NONE:

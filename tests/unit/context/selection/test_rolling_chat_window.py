@@ -10,7 +10,7 @@ from codecompanion.context.work import CacheState, Skipped, Work
 from codecompanion.model.invariants import violations
 from tests.unit.context.builders import assistant, chat, env, system, texts, tool, user
 
-COLD, WARM = CacheState(), CacheState(warm_tokens=2_000)
+COLD, WARM, FREE = CacheState(), CacheState(warm_tokens=2_000), CacheState(warm_tokens=2_000, read_price=0)
 
 
 def roll(messages, window=100_000, *, manual=False, cache=COLD, **params):
@@ -113,3 +113,13 @@ def test_messages_cheaper_to_send_than_to_summarise_stay(window, is_due):
     assert isinstance(roll(messages, window, cache=WARM, **worth), Work) is is_due
     assert isinstance(roll(messages, window, cache=WARM, manual=True, **worth), Work)
     assert isinstance(roll(messages, window, **worth), Work), "nothing is cached that could be lost"
+
+
+@pytest.mark.parametrize(("window", "size", "is_due"), [(4_000, 400, False), (3_000, 400, True), (60_000, 2_000, True)])
+def test_a_free_cache_is_kept_until_the_window_fills_up(window, size, is_due):
+    """24 messages of 100 tokens are 0.6 and 0.8 of the windows; in large windows, `trigger_tokens` decides."""
+    messages = chat(*talk(24, size), user("now"))
+    assert isinstance(roll(messages, window, cache=FREE, min_full=0.8), Work) is is_due
+    assert isinstance(roll(messages, window, cache=FREE, min_full=0.8, manual=True), Work)
+    assert isinstance(roll(messages, window, cache=WARM, min_full=0.8), Work), "its tokens cost money"
+    assert isinstance(roll(messages, window, min_full=0.8), Work), "nothing is cached that could be lost"

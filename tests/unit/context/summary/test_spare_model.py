@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codecompanion.context.summary.spare_model import TOO_SLOW, costs_more_than_it_saves, takes_too_long
-from codecompanion.context.work import SummaryRequest, Work
+from codecompanion.context.work import CacheState, SummaryRequest, Work
 from tests.unit.context.builders import assistant, env, made, user
 
 CHAT = made(*(one for n in range(10) for one in (user("q" * 400), assistant("a" * 400))))
@@ -33,6 +33,21 @@ def test_requests_are_weighed_against_the_tokens_freed_until_the_window_is_full_
     work = Work(before=CHAT, messages=CHAT[removed:], removed=CHAT[:removed])
     asked = [request(*figures) for figures in requests]
     assert costs_more_than_it_saves(work, asked, written, env(CHAT, 4_096)) is costs
+
+
+@pytest.mark.parametrize(
+    ("cache", "has_utility", "costs"),
+    [
+        (CacheState(warm_tokens=1_000, read_price=0), False, True),
+        (CacheState(warm_tokens=1_000, read_price=0), True, False),  # another model writes
+        (CacheState(read_price=0), False, False),  # the whole chat is read in any case
+        (CacheState(warm_tokens=1_000), False, False),  # cached tokens cost money
+    ],
+)
+def test_tokens_in_a_free_cache_save_nothing(cache: CacheState, has_utility: bool, costs: bool) -> None:
+    work = Work(before=CHAT, messages=(), removed=CHAT)
+    known = env(CHAT, 4_096, cache=cache, has_utility=has_utility)
+    assert costs_more_than_it_saves(work, [request(2_400, 300)], 300, known) is costs
 
 
 def seconds(read: int, written: int) -> float:
