@@ -186,7 +186,7 @@ end
 ---@return integer width
 local function layout(help)
   local most = math.max(20, vim.o.columns - 4)
-  local lines, width = help_lines(help, most), 30
+  local lines, width = help_lines(help, most - 1), 30
   for _, line in ipairs(lines) do
     width = math.max(width, api.nvim_strwidth(line) + 1)
   end
