@@ -184,6 +184,8 @@ def test_options_are_merged_and_lists_replaced(config: Config) -> None:
         (at("context.window", "'banana'"), 'context.window: got "banana"; expected a number of tokens'),
         (at("context.embedding.url", "'localhost:11434'"), "context.embedding.url: expected http://… or https://…"),
         (at("context.embedding.key", "'sk-proj-1234567890ab'"), "not the key itself"),
+        (at("context.embedding.key", "'AB12CD34EF56GH78IJ90KL12'"), "not the key itself"),
+        (at("completion.api_key", "'AB12CD34EF56GH78IJ90KL12'"), "not the key itself"),
         (at("context.embedding.modl", "'m'"), "did you mean `model`?"),
         (at("context.team.command", "{}"), "context.team.command: expected a program and its arguments"),
         (at("host", "'python2'"), 'host: got "python2"; expected "private" or "python3"; did you mean "python3"?'),

@@ -3,6 +3,7 @@
 ---`python/codecompanion/adapters/entries/resolve.py`.
 
 local builtin = require("codecompanion.adapters.builtin_adapters")
+local key_source = require("codecompanion.values.key_source")
 local layering = require("codecompanion.adapters.entry_layers")
 local plain = require("codecompanion.values.plain")
 local sorted = require("codecompanion.values.sorted")
@@ -79,16 +80,6 @@ end
 
 ---Number of bytes of a possible key that are shown: enough to find it in a configuration.
 local SHOWN_OF_LITERAL = 3
----Minimum length of a text of capitals and digits that counts as a key, not as the name of a variable.
-local MIN_KEY = 20
-
----Return whether the text cannot be the name of a variable, because it looks like a key in capitals.
----@param text string
----@return boolean
-local function is_key_in_capitals(text)
-  return #text >= MIN_KEY and text:find("%d") ~= nil and not text:find("_", 1, true) and not vim.env[text]
-end
-
 ---Return the problem with an entry that contains the key itself, which must not be shown.
 ---@param name string Name of the adapter
 ---@return string
@@ -113,13 +104,9 @@ function Resolving:key_place(place)
     self:problem("env.api_key", ("got %s; expected a string or a function"):format(type(key)))
     return place
   end
-  key = key:match("^%${?([%u_][%u%d_]*)}?$") or key -- as in a shell
-  if key == "" or key:match("^cmd:.") or key:match("^file:.") then
-    return key
-  elseif key:match("^[%u_][%u%d_]*$") and not is_key_in_capitals(key) then
-    return key
-  elseif key:match("^[%a_][%w_]*$") and vim.env[key] then
-    return key
+  local source = key_source.of(key)
+  if source then
+    return source
   end
   self:problem("env.api_key", key_advice(self.name))
   return "literal:" .. key:sub(1, SHOWN_OF_LITERAL):gsub("[^%w_-]", "")

@@ -47,20 +47,6 @@ local function check_tokens(value)
   return nil, value
 end
 
-local NO_KEY_PLACE = "expected the name of an environment variable"
-  .. ' in capitals, "cmd:…" or "file:…", not the key itself'
-
----Check the source of a key. The value is not shown, because it may be a key.
----@param value string
----@return string? problem
----@return string? normalised
-local function check_key_place(value)
-  if value:match("^[%u_][%u%d_]*$") or value:match("^cmd:.") or value:match("^file:.") then
-    return nil, value
-  end
-  return NO_KEY_PLACE
-end
-
 ---@param value string
 ---@return string? problem
 ---@return string? normalised
@@ -104,7 +90,7 @@ return {
     name = "api_key",
     type = "string",
     optional = true,
-    check = check_key_place,
+    check = require("codecompanion.values.key_source").check,
     description = "Source of the API key, see |codecompanion-keys|.",
   },
   {

@@ -48,18 +48,6 @@ local function check_address(value)
   return nil, value
 end
 
----Reject a literal key, without showing it.
----@param value string
----@return string? problem
----@return string? normalised
-local function check_key(value)
-  local is_name = value:match("^[%a_][%w_]*$") and (value == value:upper() or not value:match("%d"))
-  if not is_name and not value:match("^cmd:") and not value:match("^file:") then
-    return "expected the name of an environment variable, cmd:… or file:…, not the key itself"
-  end
-  return nil, value
-end
-
 ---@param value string[]
 ---@return string? problem
 ---@return string[]? normalised
@@ -216,7 +204,7 @@ return {
         name = "key",
         type = "string",
         optional = true,
-        check = check_key,
+        check = require("codecompanion.values.key_source").check,
         description = "Source of its API key, see |codecompanion-keys|.",
       },
       {
