@@ -52,7 +52,7 @@ class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def grant_key(self) -> str:
         """Return the scope of an "always" grant: this tool with its current description."""
-        return f"{self.name}:as described now ({self.fingerprint})"
+        return f"{self.name}:until the server changes it ({self.fingerprint})"
 
 
 def server_tools(
