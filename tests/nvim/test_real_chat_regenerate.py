@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 
 import pytest
@@ -85,6 +86,20 @@ def test_a_replaced_answer_is_settled_by_the_next_message(chat: RealChat) -> Non
     chat.nvim.wait_for(lambda: screen(chat).count("replaced by a new reply") == 2, "two folds")
     assert "u undo" not in screen(chat)
     assert views(chat) == ["question", "Answer 3", "next", "Answer 4"]
+
+
+def test_a_key_that_must_wait_leaves_no_line_in_the_chat(nvim_factory, tmp_path):
+    """The reason is true only until the reply is complete."""
+    gate = asyncio.Event()
+    with ChatServerThread([reply("one", gate=gate)], key=KEY) as server:
+        chat = start_chat(nvim_factory, tmp_path, server, size=(80, 24))
+        chat.send("question")
+        chat.wait_state("streaming")
+        chat.nvim.feed("gr")
+        chat.nvim.wait_screen("^Wait until the reply is complete, or stop it with q.")
+        server.release(gate)
+        chat.wait_state("idle")
+        assert "Wait until" not in chat.text()
 
 
 def test_a_cleared_chat_is_marked_in_one_line(chat: RealChat) -> None:

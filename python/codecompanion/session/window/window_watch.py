@@ -34,7 +34,7 @@ class WindowWatch:
         self._named: dict[tuple[str, str], tuple[int, ModelLimits | None]] = {}
         self._asked: set[tuple[str, str]] = set()
         self._told_no_room: set[tuple[str, str]] = set()
-        self._told_no_tools: set[tuple[str, str]] = set()
+        self._told_no_tools: set[str] = set()
 
     def resolve(self) -> None:
         """Resolve the current limits; a smaller window named in a refusal is kept.
@@ -87,12 +87,12 @@ class WindowWatch:
         return runs if runs != chat.model else ""
 
     def tell_no_tools(self) -> None:
-        """Report once that tools are not sent because the model would not see them."""
-        chat = self._chat
-        if chat.named in self._told_no_tools or not chat.lacks_tools or not chat.wants_tools:
+        """Report once for each reason that tools are not sent because the model would not see them."""
+        chat, why = self._chat, self._chat.lacks_tools
+        if why in self._told_no_tools or not why or not chat.wants_tools:
             return
-        self._told_no_tools.add(chat.named)
-        chat.notice(Severity.INFO, f"No tools are sent: {chat.lacks_tools}.")
+        self._told_no_tools.add(why)
+        chat.notice(Severity.INFO, f"No tools are sent: {why}.")
 
     def learn(self, tokens: int) -> None:
         """Use the context window that the provider named, and tell the user."""

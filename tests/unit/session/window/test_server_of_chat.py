@@ -60,6 +60,21 @@ async def test_a_model_without_tools_in_its_template_gets_none_and_one_note(tmp_
     assert not bench.of(Meter)[-1].no_tools
 
 
+async def test_the_note_is_not_repeated_when_the_server_names_its_model_later(tmp_path: Path) -> None:
+    """A server that the message had to wait for is known after the first reply; the next turn uses its model's name."""
+
+    def answer(request: ChatRequest) -> Reply:
+        adapter.told = NO_TEMPLATE
+        return says("ok")
+
+    adapter = ScriptedAdapter("s", answer)
+    bench = local(tmp_path, adapter)
+    session = await bench.open()
+    await say(bench, session, "one")
+    await say(bench, session, "two")
+    assert len(notices(bench, "No tools are sent")) == 1
+
+
 async def test_a_server_restarted_with_another_window_is_noticed_in_every_chat(tmp_path: Path) -> None:
     """Old and new chats have the same window, smaller or larger."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
