@@ -584,12 +584,13 @@
 ---@field account string
 ---@field accounts string[]
 
----A request without `id` failed; `verb`: its name, `error`: one sentence.
+---A request without `id` failed; `verb`: its name, `error`: one sentence. `busy`: only until the reply ends.
 ---@class CodeCompanion.Event.RequestFailed
 ---@field type "request_failed"
 ---@field chat string
 ---@field verb string
 ---@field error string
+---@field busy boolean
 
 ---The state of an MCP server, or its list of tools, resources or prompts, has changed.
 ---@class CodeCompanion.Event.McpChanged

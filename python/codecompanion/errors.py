@@ -55,6 +55,10 @@ class InputError(CodeCompanionError):
     """A file, line or argument of the command line is invalid (exit status 2)."""
 
 
+class Busy(InputError):
+    """The request has to wait for the end of the running reply."""
+
+
 class InvalidTransition(CodeCompanionError):
     """The session state machine received a step that its table does not have."""
 

@@ -32,7 +32,7 @@ from codecompanion.engine.listed_buffers import ListedBuffers
 from codecompanion.engine.loop import EngineLoop, Guard, one_sentence
 from codecompanion.engine.outbox import Outbox, Pacer
 from codecompanion.engine.request_order import RequestOrder
-from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.errors import Busy, CodeCompanionError, InputError
 from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.formats.regex import regex
@@ -217,7 +217,8 @@ class Bridge:
             log.logger.warning("%s: %s: %s", verb, type(error).__name__, error)
         else:
             log.logger.error("%s failed", verb, exc_info=(type(error), error, error.__traceback__))
-        self._send_failure(verb, request.id, request.chat, one_sentence(f"request {verb}", error))
+        is_busy = isinstance(error, Busy)
+        self._send_failure(verb, request.id, request.chat, one_sentence(f"request {verb}", error), busy=is_busy)
 
     def _refuse(self, verb: str, payload: str, error: InputError) -> None:
         log.logger.error("refused request: %s", error)
@@ -226,11 +227,11 @@ class Bridge:
             envelope = typed.read_json(payload, type=_Envelope)
         self._send_failure(verb, envelope.id, envelope.chat, log.redact(str(error)))
 
-    def _send_failure(self, verb: str, request_id: int, chat: str, text: str) -> None:
+    def _send_failure(self, verb: str, request_id: int, chat: str, text: str, *, busy: bool = False) -> None:
         if request_id > 0:
             self.emit(Reply(chat=chat, id=request_id, ok=False, error=text))
         else:
-            self.emit(RequestFailed(chat=chat, verb=verb, error=text))
+            self.emit(RequestFailed(chat=chat, verb=verb, error=text, busy=busy))
 
 
 class _Flusher:

@@ -645,10 +645,11 @@ class LoginCode(Event, frozen=True, kw_only=True, tag="login_code"):
 
 
 class RequestFailed(Event, frozen=True, kw_only=True, tag="request_failed"):
-    """A request without `id` failed; `verb`: its name, `error`: one sentence."""
+    """A request without `id` failed; `verb`: its name, `error`: one sentence. `busy`: only until the reply ends."""
 
     verb: str
     error: str
+    busy: bool = False
 
 
 class McpChanged(Event, frozen=True, kw_only=True, tag="mcp_changed"):

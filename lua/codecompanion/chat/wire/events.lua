@@ -394,7 +394,7 @@ function M.request_failed(chat, event)
   if chat.read_only then
     return say.line(session.READ_ONLY_LINES, severity.WARN) -- the buffer also shows it
   end
-  if event.error:find("^Wait until the reply is complete") then
+  if event.busy then
     return say.hint(event.error) -- in the chat, it would stay after the reply
   end
   say.chat(chat, event.error, severity.ERROR)

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.errors import InputError, StoreError, ToolError
+from codecompanion.errors import Busy, InputError, StoreError, ToolError
 from codecompanion.formats import text_files
 from codecompanion.model.history import FileChangeEnded, FileChangeStarted, LogEvent
 from codecompanion.session.chat.chat import Chat
@@ -73,7 +73,7 @@ class Reverter:
                 return await self._show(change_id, texts=texts)
             case RevertChanges():
                 if self._chat.state is not State.IDLE:
-                    raise InputError("Wait until the reply is complete, or stop it with q, then revert.")
+                    raise Busy("Wait until the reply is complete, or stop it with q, then revert.")
                 answer: dict[str, Any] = {}
 
                 async def work() -> str:

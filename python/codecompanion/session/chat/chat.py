@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from codecompanion import prompts
-from codecompanion.errors import CodeCompanionError, InputError
+from codecompanion.errors import Busy, CodeCompanionError
 from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import GO_ON_TAG, Message, ToolCall
 from codecompanion.session.accounts.accounting import RequestParts
@@ -250,10 +250,10 @@ class Chat:
         """Raise an error with the message `why` while a task is changing the history.
 
         Raises:
-            InputError: a task is running.
+            Busy: a task is running.
         """
         if self.task is not None:
-            raise InputError(why)
+            raise Busy(why)
 
     def cancel(self) -> None:
         """Stop the running task, if any, and return queued messages as drafts, immediately (lesson 41)."""
