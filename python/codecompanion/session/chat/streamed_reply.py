@@ -28,7 +28,7 @@ from codecompanion.model.messages import CallMark, Content, Part, ReasoningPart,
 from codecompanion.session.history.limit_tool_calls import tame
 from codecompanion.wire.events import Event, Reasoning, Retrying, Text
 
-PARTIAL_EVERY_S = 1.0
+SECOND = 1.0
 OnCompaction = Callable[[CompactionBegun | CompactionDone], Awaitable[None]]
 
 
@@ -155,19 +155,20 @@ async def stream_reply(
     *,
     emit: Callable[[Event], None],
     on_label: Callable[[str], None],
-    save_partial: Callable[[str], None],
+    on_second: Callable[[str], None],
     on_compaction: OnCompaction,
     on_retry: Callable[[RetryScheduled], None],
     has_estimate: bool = False,
 ) -> Finished:
     """Stream one reply into `reply`, which keeps the received part if the stream is cancelled or fails.
 
-    `has_estimate`: the status shows how long the server will read, until it reports that it has read something.
+    `on_second` is called with the text received so far, at most once a second. `has_estimate`: the status shows how
+    long the server will read, until it reports that it has read something.
 
     Raises:
         AdapterError: the request failed, or the reply was incomplete.
     """
-    chat, next_save = request.chat_id, time.monotonic() + PARTIAL_EVERY_S
+    chat, next_second = request.chat_id, time.monotonic() + SECOND
     async with aclosing(adapter.stream(request)) as events:
         async for event in events:
             match event:
@@ -202,9 +203,9 @@ async def stream_reply(
                     reply.finished = tame(event)
                 case _:
                     assert_never(event)
-            if time.monotonic() >= next_save:
-                next_save = time.monotonic() + PARTIAL_EVERY_S
-                save_partial(reply.text)
+            if time.monotonic() >= next_second:
+                next_second = time.monotonic() + SECOND
+                on_second(reply.text)
     if reply.finished is None:
         raise StreamCut(f"{adapter.formatted_name}: the reply ended before its end marker")
     return reply.finished

@@ -20,6 +20,7 @@ from codecompanion.session.accounts.local_models import runs_on_own_server, spee
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.chat.streamed_reply import ReplySoFar, stream_reply
 from codecompanion.session.state import State
+from codecompanion.session.turn.arriving_size import ArrivingSize
 from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.events import ReplyFinished, ReplyStarted, Severity
 
@@ -88,7 +89,12 @@ class Exchange:
         chat.emit(ReplyStarted(chat=chat.chat_id, adapter=chat.adapter_name, model=chat.model))
         self.reply = reply = ReplySoFar()
         self._chat.arrived = reply, ""
-        native = chat.control.native.compaction()
+        native, size = chat.control.native.compaction(), ArrivingSize(chat)
+
+        def keep(text: str) -> None:
+            chat.save_partial(text)
+            size.show(text)
+
         try:
             finished = await stream_reply(
                 adapter,
@@ -96,7 +102,7 @@ class Exchange:
                 reply,
                 emit=chat.emit,
                 on_label=lambda label: chat.enter(State.STREAMING, label),
-                save_partial=chat.save_partial,
+                on_second=keep,
                 on_compaction=native.take,
                 on_retry=record.take_retry,
                 has_estimate=bool(estimate),

@@ -21,6 +21,7 @@ from codecompanion.model.view import project
 from codecompanion.placeholders import CANCELLED_BY_USER, INTERRUPTED, NOT_ANSWERED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
 from codecompanion.reports.markdown import tokens_text
 from codecompanion.session.actions.forecast_compaction import forecast
+from codecompanion.session.chat import streamed_reply
 from codecompanion.session.compaction import compaction
 from codecompanion.session.state import State
 from codecompanion.wire import events
@@ -53,6 +54,28 @@ def roles(session):
 
 def stored_view(bench, chat="chat-1"):
     return project(bench.store.load_events(chat))
+
+
+async def test_the_meter_moves_while_a_reply_arrives(tmp_path, monkeypatch):
+    """Otherwise a filling window would be seen only after the reply; the count is an estimate until the server's."""
+    monkeypatch.setattr(streamed_reply, "SECOND", 0.0)
+    said = [TextDelta(text="a word or two, " * 40)] * 3
+    bench = Bench(tmp_path, ScriptedAdapter("s", [(*said, Finished("stop", (), Usage(500, 480)))]))
+    session = await bench.open()
+    session.submit(submit("hi"))
+    await bench.idle(session)
+    first = next(i for i, event in enumerate(bench.events) if isinstance(event, events.Text))
+    end = next(i for i, event in enumerate(bench.events) if isinstance(event, ReplyFinished))
+    before = next(event for event in reversed(bench.events[:first]) if isinstance(event, Meter))
+    moving = [event for event in bench.events[first:end] if isinstance(event, Meter)]
+    sizes = [event.tokens for event in moving]
+    assert sizes == sorted(set(sizes))
+    assert len(sizes) == 3
+    assert sizes[0] > before.tokens + 100
+    assert [event.ratio for event in moving] == [event.tokens / event.window for event in moving]
+    assert not any(event.exact for event in moving)
+    after = next(event for event in bench.events[end:] if isinstance(event, Meter))
+    assert after.exact
 
 
 async def test_a_message_is_answered(tmp_path):
