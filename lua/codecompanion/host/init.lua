@@ -86,10 +86,13 @@ function M.on_failure(text)
   on_gone(text, -1, "")
 end
 
----Handle a lost channel. Only the classic host can exit unnoticed: for our own process `on_exit` is called.
+---Handle a lost channel: the classic host exits unnoticed, and our own process may be used before `on_exit` is called.
 ---@return string why
 local function on_lost()
   local why = 'Neovim\'s Python provider has ended. Restart Neovim, or set host = "private".'
+  if state.job then
+    why = "The Python process ended. The next action starts it again."
+  end
   on_gone(why, -1, "")
   return why
 end
