@@ -1,4 +1,4 @@
--- Buffer-local options of the chat buffer.
+-- Buffer-local options of the chat buffer, and its completion sources.
 if vim.b.did_ftplugin then
   return
 end
@@ -11,3 +11,10 @@ vim.bo.formatoptions = "jnlq"
 vim.bo.comments = "fb:*,fb:-,fb:+,n:>"
 vim.bo.formatlistpat = [[^\s*\d\+[.)]\s\+\|^\s*[-*+]\s\+\(\[[ xX]\]\s\+\)\?]]
 vim.b.undo_ftplugin = "setlocal omnifunc< commentstring< textwidth< formatoptions< comments< formatlistpat<"
+
+local register = vim.schedule_wrap(function()
+  require("codecompanion.completion.registration").register()
+end)
+register()
+-- many configurations load their completion plugin with this event
+vim.api.nvim_create_autocmd("InsertEnter", { buffer = 0, callback = register })

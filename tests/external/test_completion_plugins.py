@@ -6,6 +6,7 @@ tests are skipped with a message.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -70,10 +71,52 @@ def test_the_accepted_item_is_the_displayed_one(nvim_factory: Callable[..., Nvim
             chat.nvim.feed("i" + typed)
             chat.nvim.lua(SHOW[plugin])
             chat.nvim.wait_lua(VISIBLE[plugin])
+            chat.nvim.wait_screen(re.escape(expected.split()[-1]))  # a plugin keeps its old menu for a moment
             chat.nvim.feed("<C-y>")
             chat.nvim.wait_for(lambda expected=expected: accepted(chat) == expected, expected)
             chat.nvim.feed("<Esc>")
             chat.nvim.lua("require('codecompanion.chat.wire.draft').take(require('codecompanion.chat').current())")
+
+
+@pytest.mark.parametrize("plugin", ["blink", "cmp"])
+@pytest.mark.parametrize("is_loaded_first", [True, False])
+def test_the_source_registers_itself(
+    nvim_factory: Callable[..., Nvim], tmp_path: Path, plugin: str, is_loaded_first: bool
+) -> None:
+    """`/` opens the plugin's menu with the slash commands, not with the folders of the root."""
+
+    def start(init: str, **options: Any) -> Nvim:
+        return nvim_factory(init=on_runtimepath(PLUGINS[plugin]) + init, **options)
+
+    setup = INIT[plugin] + ("require('blink.cmp').setup({})" if plugin == "blink" else "")
+    with ChatServerThread() as server:
+        chat = start_chat(start, tmp_path, server, opened=False)
+        if is_loaded_first:
+            chat.nvim.lua(setup)
+        chat.open()
+        if not is_loaded_first:
+            chat.nvim.lua(setup)
+        chat.nvim.feed("i")
+        chat.nvim.settle()
+        chat.nvim.feed("/")
+        screen = chat.nvim.wait_screen("/compact")
+        assert "/usr" not in screen
+        assert "etc/" not in screen
+
+
+def test_a_source_of_the_user_is_not_registered_again(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
+    def start(init: str, **options: Any) -> Nvim:
+        return nvim_factory(init=on_runtimepath(PLUGINS["blink"]) + init, **options)
+
+    with ChatServerThread() as server:
+        chat = start_chat(start, tmp_path, server, opened=False)
+        chat.nvim.lua(INIT["blink"] + snippet("codecompanion-task-blink").replace("codecompanion = {", "mine = {"))
+        chat.open()
+        chat.nvim.feed("i")
+        chat.nvim.settle()
+        providers = chat.nvim.lua("return vim.tbl_keys(require('blink.cmp.config').sources.providers)")
+        assert "mine" in providers
+        assert "codecompanion" not in providers
 
 
 def accepted(chat: RealChat) -> str:

@@ -1,6 +1,7 @@
 ---Opens Neovim's completion menu when `/`, `@`, `@{` or `#{` is typed in the input, unless a completion plugin is
----active. Nothing is selected or inserted until the user chooses an entry. While the menu is open, `<CR>` accepts the
----selected entry; if none is selected, it closes the menu and acts as usual.
+---active, which then shows the entries of its source (`completion/`). Nothing is selected or inserted
+---until the user chooses an entry. While the menu is open, `<CR>` accepts the selected entry; if none is selected, it
+---closes the menu and acts as usual.
 
 local api = vim.api
 

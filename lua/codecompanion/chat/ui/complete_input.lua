@@ -207,6 +207,7 @@ function M.lsp_items(chat, row, before)
       sortText = ("%04d"):format(number),
       filterText = item.filter or item.word,
       kind = vim.lsp.protocol.CompletionItemKind[item.kind],
+      labelDetails = item.description ~= "" and { description = item.description } or nil,
       documentation = item.description ~= "" and { kind = "plaintext", value = item.description } or nil,
       textEdit = {
         newText = item.word,
