@@ -24,8 +24,8 @@ def test_a_chat_is_drawn_and_exported(desk: Desk, size: tuple[int, int]) -> None
     say(terminal, "read notes.md", "Done|Finished|read")
     say(terminal, "read src/stack.py", "Done|Finished|read")
     screen = command(terminal, "CodeCompanionCost", r"Tokens per request")
-    terminal.keys("/sent, up<CR>")
-    screen = terminal.wait(r"sent, up to")
+    terminal.keys("/⣿ sent<CR>")
+    screen = terminal.wait(r"⣿ sent")
     assert "⣿" in screen
     assert max(len(line) for line in screen.split("\n")) <= size[0]
     terminal.keys("q")

@@ -346,7 +346,7 @@ def test_the_answers_of_a_question_stay_together(nvim_factory: Callable[..., Nvi
     chat.push(METER)
     chat.nvim.command("CodeCompanionCompact")
     screen = chat.nvim.wait_screen(r"about 3\.4k · keeps 1 rule *│")
-    assert "│[y]es  then [c]ontinue  [n]o" in screen
+    assert "│[y]es  yes, then [c]ontinue  [n]o" in screen
 
 
 def test_a_wide_status_line_names_the_chat_and_a_narrow_one_keeps_the_bar(nvim_factory: Callable[..., Nvim]) -> None:

@@ -140,7 +140,7 @@ def test_compact_shows_a_forecast_and_takes_one_key(chat: ChatDriver) -> None:
     chat.answer("forecast_compaction", {"before": 8200, "after": 2040, "pins": 2, "rules": 1, "why": ""})
     send(chat, "/compact")
     chat.nvim.wait_screen(
-        r"Compact now\? 8\.2k → about 2\.0k · keeps 2 pins, 1 rule  \[y\]es  then \[c\]ontinue  \[n\]o"
+        r"Compact now\? 8\.2k → about 2\.0k · keeps 2 pins, 1 rule  \[y\]es  yes, then \[c\]ontinue  \[n\]o"
     )
     chat.nvim.feed("n")
     chat.nvim.wait_for(lambda: "Compact now" not in chat.nvim.screen(), "the end of the question")
@@ -195,6 +195,16 @@ def test_compact_with_nothing_to_do_asks_nothing(chat: ChatDriver, state: str) -
     assert chat.input() == ""
 
 
+def test_compact_asks_nothing_if_a_summary_would_not_be_smaller(chat: ChatDriver) -> None:
+    """R-533: nothing is sent, and the answer is one sentence."""
+    chat.accept("go")
+    chat.answer("forecast_compaction", {"before": 2600, "after": 2600, "pins": 0, "rules": 0, "why": "too short"})
+    send(chat, "/compact")
+    chat.nvim.wait_screen(r"Nothing to compact: too short\.")
+    assert chat.sent("compact") == []
+    assert "[y]es" not in chat.nvim.screen()
+
+
 def test_instructions_for_a_compaction_with_nothing_to_do_stay(chat: ChatDriver) -> None:
     """The instructions are the user's work and stay in the input."""
     chat.answer("forecast_compaction", NOTHING)
@@ -210,7 +220,7 @@ def test_the_question_fits_forty_columns(nvim_factory: Callable[..., Nvim]) -> N
     chat.answer("forecast_compaction", {"before": 8200, "after": 2040, "pins": 2, "rules": 1, "why": ""})
     send(chat, "/compact")
     screen = chat.nvim.wait_screen("about 2.0k")
-    for answer in ("[y]es", "then [c]ontinue", "[n]o"):
+    for answer in ("[y]es", "yes, then [c]ontinue", "[n]o"):
         assert answer in screen
 
 

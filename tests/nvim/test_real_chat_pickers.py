@@ -30,7 +30,7 @@ def test_an_idle_chat_is_compacted_and_answered_only_if_configured(nvim_factory,
         chat = start_chat(nvim_factory, tmp_path, server, size=(100, 30))
         chat.say("Explain stacks")
         chat.send("/compact")
-        chat.nvim.wait_screen(r"Compact now\? \S+ → about \S+ +\[y\]es  then \[c\]ontinue  \[n\]o")
+        chat.nvim.wait_screen(r"Compact now\? \S+ → about \S+ +\[y\]es  yes, then \[c\]ontinue  \[n\]o")
         chat.nvim.feed(key)
         chat.nvim.wait_for(lambda: len(server.requests) >= (3 if key == "c" else 2), "the requests")
         chat.nvim.wait_for(lambda: "A stack." in chat.text(), "the card")

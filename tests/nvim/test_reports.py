@@ -46,7 +46,7 @@ def test_cost_and_trace_are_typed_read_and_closed_and_survive_a_restart(nvim_fac
         chat = start_chat(nvim_factory, tmp_path, server, files=[("a.txt", "alpha\n")], size=(100, 40))
         chat.say("Why is it red?")
         chat.send("/cost")
-        wait_title(chat, "# Cost of this chat: 1.8k tokens")
+        wait_title(chat, "# Usage of this chat: 1,8")
         text = chat.text()
         assert "2 requests in 1 turn. Usage reported for all." in text
         assert "| prompt, read from cache |    600 |" in text
@@ -222,7 +222,7 @@ def test_closing_a_report_shows_a_floating_chat_again(nvim_factory, tmp_path, ke
         chat = start_chat(nvim_factory, tmp_path, server, options=floats)
         chat.say("Why is it red?")
         chat.send("/cost")
-        wait_title(chat, "# Cost of this chat")
+        wait_title(chat, "# Usage of this chat")
         chat.nvim.feed("G<CR>")
         wait_title(chat, "# Turn 1 of 1")
         chat.nvim.feed(key)
@@ -239,7 +239,7 @@ def test_the_line_about_an_unknown_price_works_as_it_is_written(nvim_factory, tm
             chat = start_chat(nvim_factory, tmp_path / folder, server, options=options)
             chat.say("Why is it red?")
             chat.send("/cost")
-            wait_title(chat, "# Cost of this chat: $0.0005" if options else "# Cost of this chat: 912 tokens")
+            wait_title(chat, "# Cost of this chat: $0.0005" if options else "# Usage of this chat: 912 tokens")
             if not options:
                 [line] = [text.strip("`") for text in chat.nvim.lines() if text.startswith("`adapters.http.")]
                 options = chat.nvim.lua(
@@ -267,7 +267,7 @@ def test_only_an_entry_for_a_local_model_server_is_free(nvim_factory, tmp_path):
         chat.say("Why is it red?")
         chat.nvim.wait_for(lambda: "Price unknown: the budget of this chat ($2.00," in chat.text())
         chat.send("/cost")
-        wait_title(chat, "# Cost of this chat: 912 tokens")
+        wait_title(chat, "# Usage of this chat: 912 tokens")
         assert "This chat: a budget of $2.00. 1 request without a known price is not counted." in " ".join(
             chat.text().split()
         )
@@ -276,5 +276,5 @@ def test_only_an_entry_for_a_local_model_server_is_free(nvim_factory, tmp_path):
         chat = start_chat(nvim_factory, tmp_path / "hidden", server, extends="vllm", model="gpt-5")
         chat.say("Why is it red?")
         chat.send("/cost")
-        wait_title(chat, "# Cost of this chat: 912 tokens")
+        wait_title(chat, "# Usage of this chat: 912 tokens")
         assert "Price unknown for 1 request (gpt-5)." in chat.text()

@@ -19,7 +19,7 @@ local M = {}
 local WIDEST = 100
 local MAX_NAME = 40 -- cells of the question in the name of its buffer
 
----Return a label such as `[y]es` or `then [c]ontinue`.
+---Return a label such as `[y]es` or `yes, then [c]ontinue`.
 ---@param answer CodeCompanion.Answer
 ---@return string
 local function shown(answer)

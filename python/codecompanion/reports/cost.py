@@ -31,13 +31,23 @@ from codecompanion.reports.markdown import (
     tokens_text,
     usd_text,
 )
-from codecompanion.reports.money import costs_time, headline, known_usd, no_price, price_text, unknown_prices
-from codecompanion.reports.record import OTHER_PURPOSES, Call, Record, Stretch
+from codecompanion.reports.money import (
+    costs_time,
+    headline,
+    is_unpriced,
+    known_usd,
+    no_price,
+    price_text,
+    unknown_prices,
+)
+from codecompanion.reports.record import OTHER_PURPOSES, Call, Record, Stretch, failed_exit
 from codecompanion.reports.spending_budgets import Budget
 
 FENCE = "```"
 NARROW = 60
 """Window columns below which tables use shorter words."""
+MIN_BARS = 3
+"""Requests below which a chart shows nothing that the tables do not."""
 EMPTY = "Nothing has been sent yet."
 
 
@@ -75,9 +85,9 @@ def cost_report(
         return CostReport("\n".join(["# Cost of this chat", "", *branch, EMPTY, *_budgets(budgets, Sums())]))
     sums, sizes = sum_calls(calls), context_sizes(record)
     savings = estimate_savings(record, sizes)
-    chart = size_chart(sizes, page.width, ascii=page.ascii) if sizes else []
+    chart = size_chart(sizes, page.width, ascii=page.ascii) if len(sizes) >= MIN_BARS else []
     lines = [
-        f"# Cost of this chat: {headline(sums)}",
+        f"# {headline(sums)}",
         "",
         *branch,
         *_summary(record, sums, savings, page),
@@ -177,12 +187,12 @@ def _tokens(sums: Sums, page: Page) -> list[str]:
         (f"{prompt}written to cache", sums.cache_write_tokens, sums.prompt_tokens, " of the prompts"),
     ]
     if not sums.uses_cache:
-        prompts = [("prompts", sums.input_tokens, sums.total_tokens, " of everything")]
+        prompts = [("prompts", sums.input_tokens, sums.total_tokens, " of all tokens")]
     figures = (
         *prompts,
-        ("output", sums.output_tokens, sums.total_tokens, " of everything"),
+        ("output", sums.output_tokens, sums.total_tokens, " of all tokens"),
         ("reasoning", sums.reasoning_tokens, sums.output_tokens, " of the output"),
-        ("everything", sums.total_tokens, 0, ""),
+        *(() if is_unpriced(sums) and not sums.estimated_tokens else (("all", sums.total_tokens, 0, ""),)),
     )
     rows = [
         (what, f"{n:,}", f"{share_text(n, whole)}{'' if is_narrow else of}" if whole else "")
@@ -277,7 +287,11 @@ def _calls(record: Record, sums: Sums) -> list[str]:
     """Return the counts of requests and tools, without those that are zero."""
     asides = {"summaries": "summary", **{words: purpose for purpose, words in OTHER_PURPOSES.items()}}
     failed = sum(call.ended is not None and call.ended.result == "failed" for call in record.calls)
-    outcomes = Counter(ran.status for stretch in record.stretches for ran in stretch.tools)
+    outcomes = Counter(
+        "with a failing command" if failed_exit(ran) else ran.status
+        for stretch in record.stretches
+        for ran in stretch.tools
+    )
     lines = []
     retries = _some(sums.round_trips - sums.calls, "retry", "retries")
     if wrong := [*retries, *([f"{failed} failed"] if failed else [])]:
@@ -311,9 +325,13 @@ def _has_pruned(event: PolicyEvent) -> bool:
 
 def _budgets(budgets: Sequence[Budget], sums: Sums) -> list[str]:
     """Return a line per budget; without a budget, the sum of all chats is shown if this chat is only a part of it."""
-    shown = [budget for budget in budgets if budget.limit_usd or usd_text(budget.spent_usd) != usd_text(sums.usd)]
-    lines = [f"- {line}" for budget in shown if (line := budget.line())]
-    return ["", "## Budgets", "", *lines] if lines else []
+
+    def is_part(budget: Budget) -> bool:
+        return usd_text(budget.spent_usd) != usd_text(sums.usd) or budget.unpriced > sums.unpriced
+
+    lines = [f"- {line}" for budget in budgets if (budget.limit_usd or is_part(budget)) and (line := budget.line())]
+    title = "Budgets" if any(budget.limit_usd for budget in budgets) else "All chats"
+    return ["", f"## {title}", "", *lines] if lines else []
 
 
 def _turns(record: Record, whole: Sums, page: Page) -> list[str]:

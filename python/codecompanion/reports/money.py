@@ -1,4 +1,4 @@
-"""Formats the cost of calls: an amount, "included in a plan", or the token count if the price is unknown."""
+"""Formats the cost of calls: an amount, "included in a plan", or the token count if no price is known."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ UNKNOWN = "unknown"
 
 
 def headline(sums: Sums) -> str:
-    """Return the total or its known part; the token count if no price is known."""
+    """Return the title of the report: the cost or its known part, or the token count if no price is known."""
+    if is_unpriced(sums):
+        tokens, estimated = sums.total_tokens, sums.estimated_tokens
+        return f"Usage of this chat: {f'~{tokens_text(tokens + estimated)}' if estimated else f'{tokens:,}'} tokens"
+    return f"Cost of this chat: {_cost(sums)}"
+
+
+def is_unpriced(sums: Sums) -> bool:
+    """Return whether the cost is unknown: no call has a price, and no plan includes them all."""
+    return not sums.priced and not costs_time(sums) and no_price(sums) != INCLUDED
+
+
+def _cost(sums: Sums) -> str:
     if costs_time(sums):
         return f"{duration_text(sums.local_ms)}, no charge" if sums.local_ms else "local, no charge"
     if not sums.priced:
-        if no_price(sums) == INCLUDED:
-            return "included in the plan"
-        mark = "~" if sums.estimated_tokens else ""
-        return f"{mark}{tokens_text(sums.total_tokens + sums.estimated_tokens)} tokens"
+        return "included in the plan"
     return f"{usd_text(sums.usd)}{' and more' if sums.unpriced else ''}"
 
 

@@ -7,6 +7,7 @@ apart.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from codecompanion.model import history
 from codecompanion.model.messages import GO_ON_TAG, UPDATE_TAG, Message, Usage, is_typed_by_user
 
+FAILED_EXIT = re.compile(r"exit [1-9]\d*")
 OTHER_PURPOSES = {"sampling": "MCP servers", "gathering": "code search"}
 """The purposes of calls that were made for neither the chat nor a summary, as the user reads them."""
 _CONTINUED = "(continued)"
@@ -83,6 +85,12 @@ class Call(msgspec.Struct):
 
 Happening = Call | history.ViewChanged | history.ChangeUndone
 """A request, or a change that affects the size of the next request."""
+
+
+def failed_exit(ran: history.ToolRan) -> str:
+    """Return `exit 1` if the tool ran a command that failed, such as a test: not an error of the tool; otherwise ""."""
+    found = FAILED_EXIT.match(ran.summary)
+    return found[0] if found else ""
 
 
 class Stretch(msgspec.Struct):

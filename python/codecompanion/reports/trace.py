@@ -35,7 +35,7 @@ from codecompanion.reports.markdown import (
     usd_text,
 )
 from codecompanion.reports.money import UNKNOWN, free, unknown_prices
-from codecompanion.reports.record import OTHER_PURPOSES, Call, Record, Stretch
+from codecompanion.reports.record import OTHER_PURPOSES, Call, Record, Stretch, failed_exit
 
 EMPTY = "No turn yet: send a message first."
 _LAST = ("rendered_summary", "event_version", "artifact_version", "renderer_version", "schema", "version")
@@ -344,7 +344,7 @@ def _tools(turn: Stretch, page: Page) -> list[str]:
     rows: Sequence[Sequence[str]] = [
         (
             ran.name,
-            ran.status,
+            failed_exit(ran) or ran.status,
             duration_text(ran.duration_ms),
             tokens_text(turn.tool_tokens.get(ran.message_id, 0)),
             one_line(ran.title),

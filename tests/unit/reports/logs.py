@@ -108,11 +108,13 @@ class LogWriter:
         self.add(RequestEnded(request_id=id, result=result, duration_ms=1500, error=error, retries=retries))
         return id
 
-    def tool(self, name: str = "read_file", title: str = "read_file a.py", status: Any = "ok") -> None:
+    def tool(
+        self, name: str = "read_file", title: str = "read_file a.py", status: Any = "ok", summary: str = ""
+    ) -> None:
         id = f"x{len(self.events)}"
         self.add(
             MessageAdded(message=Message(id=id, role="tool", tool_call_id=id, content="text", tokens=40)),
-            ToolRan(call_id=id, message_id=id, name=name, title=title, summary="", status=status, duration_ms=30),
+            ToolRan(call_id=id, message_id=id, name=name, title=title, summary=summary, status=status, duration_ms=30),
         )
 
     def change(self, kind: Any, before: int, after: int, **report: Any) -> str:

@@ -75,7 +75,7 @@ def test_an_unknown_price_is_never_zero() -> None:
     log.change("edited", 100_000, 60_000)
     log.call(Usage(1_000, 10), priced=False)
     text = written(log, *(Budget(scope=scope, limit_usd=0, warn_at=0, spent_usd=0, unpriced=1) for scope in SCOPES))
-    assert text.startswith("# Cost of this chat: 5.0k tokens\n")
+    assert text.startswith("# Usage of this chat: 5,020 tokens\n")
     assert "Price unknown for 2 requests (claude). To set it for new requests" in text
     assert "\n`adapters.http.anthropic.opts.price = { input = 0.5, output = 1.5 }`\n" in text
     assert text.lower().count(PRICE_UNKNOWN) == 1
@@ -97,6 +97,45 @@ def test_an_amount_is_shown_once() -> None:
     log.call(Usage(1_000_000))
     log.end()
     assert written(log, *budgets[:1]).count("$3.00") == 2  # one per turn
+
+
+def test_two_requests_without_a_price_have_one_total_and_no_chart() -> None:
+    """The title has the total, and two bars show nothing that the tables do not."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(1_000, 10), priced=False)
+    log.call(Usage(1_200, 10), priced=False)
+    text = written(log)
+    assert text.startswith("# Usage of this chat: 2,220 tokens\n")
+    assert text.count("2,220") == 1
+    assert "Tokens per request" not in text
+    log.call(Usage(1_400, 10), priced=False)
+    assert "Tokens per request" in written(log)
+    assert "⣿ sent\n" in written(log)  # its maximum labels the axis
+
+
+def test_a_command_that_failed_is_not_an_error_of_its_tool() -> None:
+    """A failing test is the result of a tool call that worked."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(1_000, 10))
+    log.tool(name="run_command", status="error", summary="exit 1 · 12 lines")
+    log.tool(status="error", summary="no such file")
+    log.end()
+    assert "- 2 tool calls: 1 error, 1 with a failing command\n" in written(log)
+    record = read_log(log.events)
+    assert "| exit 1 |" in trace_report(record, find_turn(record, 1), PAGE)
+
+
+def test_the_requests_of_other_chats_count_without_a_price() -> None:
+    """The sum of all chats is shown even if no price is known."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(1_000, 10), priced=False)
+    budgets = [Budget(scope=scope, limit_usd=0, warn_at=0, spent_usd=0, unpriced=1) for scope in SCOPES]
+    assert "## All chats" not in written(log, *budgets)
+    text = written(log, budgets[0], Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=0, unpriced=9))
+    assert "## All chats\n\n- All chats: no known cost. 9 requests without a known price are not counted.\n" in text
 
 
 def test_an_option_of_an_adapter_with_an_odd_name_is_valid_lua() -> None:
@@ -144,7 +183,7 @@ def test_a_chat_without_usage_is_reported_by_estimates() -> None:
     text = written(log)
     assert "| prompts without usage | ~2,000 | an estimate, not included above |" in text
     assert "~50.0k not sent" in text
-    assert text.startswith("# Cost of this chat: ~5.1k tokens")
+    assert text.startswith("# Usage of this chat: ~5.1k tokens")
     assert "- 1 request for summaries: 3.1k tokens\n" in text
     assert "|    1 |  ~5.0k |" in text
 

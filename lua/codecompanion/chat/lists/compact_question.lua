@@ -35,12 +35,12 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param on_yes fun(go_on: boolean)
 ---@param on_no fun()
----@param on_nothing fun(why: string)
+---@param on_nothing fun(why: string, is_possible: boolean)
 ---@param on_refused fun(reason: string) Called if another Neovim owns the chat
 local function ask(chat, on_yes, on_no, on_nothing, on_refused)
   local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
   if chat.state == "idle" then
-    table.insert(answers, 2, { key = "c", label = "then continue" })
+    table.insert(answers, 2, { key = "c", label = "yes, then continue" })
   end
   local is_needless = false
   local asked = confirm.ask(question(chat), answers, function(key)
@@ -56,7 +56,7 @@ local function ask(chat, on_yes, on_no, on_nothing, on_refused)
     if found.why ~= "" and asked.is_open() then
       is_needless = true
       asked.close()
-      return on_nothing(found.why)
+      return on_nothing(found.why, found.after > 0)
     end
     asked.say(question(chat, found))
   end, function(reason)
@@ -86,9 +86,11 @@ function M.compact(chat, instructions, force, refuse)
     if refuse and instructions ~= "" then
       refuse("Not compacted; your text is back in the input.")
     end
-  end, function(why)
+  end, function(why, is_possible)
     if refuse and instructions ~= "" and chat.state == "idle" then
       return refuse(("Nothing to compact: %s. Your text is back in the input."):format(why))
+    elseif is_possible then
+      return say.line(("Nothing to compact: %s."):format(why))
     end
     go(false) -- the host reports it; or the request is queued, and the situation may change until then
   end, refuse or function(reason)

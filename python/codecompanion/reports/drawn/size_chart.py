@@ -11,7 +11,7 @@ top, so that requests too large to be sent do not flatten the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 
@@ -94,7 +94,7 @@ def size_chart(sizes: Sequence[ContextSize], width: int, *, ascii: bool = False)
     named = zip(reversed(range(rows)), dots.lines(), strict=True)
     lines = [_labelled(labels.get(row, ""), look, *line) for row, line in named]
     numbers = _numbers(len(sizes), dots.width // look.across, look)
-    return [*lines, *_mark_line(bins, step, look), numbers, *_legend(sizes, bins, look)]
+    return [*lines, *_mark_line(bins, step, look), numbers, *_legend(sizes, bins, look, labels.values())]
 
 
 def _bins(sizes: Sequence[ContextSize], cells: int, across: int) -> tuple[list[_Bin], int]:
@@ -194,11 +194,14 @@ def _numbers(requests: int, cells: int, look: _Look) -> ChartLine:
     return ChartLine(text, (Span(0, len(text), "limit"),))
 
 
-def _legend(sizes: Sequence[ContextSize], bins: Sequence[_Bin], look: _Look) -> Iterator[ChartLine]:
-    """Yield the legend of the signs used."""
+def _legend(
+    sizes: Sequence[ContextSize], bins: Sequence[_Bin], look: _Look, labels: Collection[str]
+) -> Iterator[ChartLine]:
+    """Yield the legend of the signs used, without a figure that already labels the axis."""
     there = {mark for one in bins for mark in one.marks}
     most = max(one.sent for one in bins), max(one.without for one in bins)
-    words = [("#" if look.ascii else "⣿", f"sent, up to {tokens_text(most[0])}", "sent")]
+    largest = tokens_text(most[0])
+    words = [("#" if look.ascii else "⣿", "sent" if largest in labels else f"sent, up to {largest}", "sent")]
     if any(one.without > one.sent for one in bins):
         said = "without" if look.label == LABEL_CELLS_NARROW else "without management"
         words.append(("*" if look.ascii else "⠒", f"{said}, up to {tokens_text(most[1])}", "without"))

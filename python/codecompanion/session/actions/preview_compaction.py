@@ -16,6 +16,7 @@ from codecompanion.formats.cutting import cut
 from codecompanion.model.history import LogEvent, RequestSent
 from codecompanion.model.messages import CompactionPart, Message
 from codecompanion.model.view import project
+from codecompanion.session.actions.forecast_compaction import NOT_SMALLER, forecast
 from codecompanion.session.chat.inspection import state_of
 from codecompanion.session.compaction.dry_run import UNWRITTEN, dry_run
 from codecompanion.session.history.chat_log import ChatLog
@@ -33,6 +34,8 @@ def preview(control: ContextControl, log: ChatLog) -> dict[str, str]:
         sections.append(f"# The provider compacts on its own above {control.native.compact_at:,} tokens")
     if control.native.compacts_on_demand:
         sections.append(_by_the_provider(control, before))
+    elif forecast(control, log)["why"] == NOT_SMALLER:
+        sections.append(f"# If you run /compact now: nothing changes ({NOT_SMALLER})")
     else:
         sections.append(_section("If you run /compact now", before, dry_run(control.plans.compaction())))
     return {"title": "Preview", "text": "\n\n".join(sections), "filetype": "diff", "state": ""}

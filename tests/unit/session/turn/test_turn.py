@@ -20,7 +20,8 @@ from codecompanion.model.messages import Message, Usage
 from codecompanion.model.view import project
 from codecompanion.placeholders import CANCELLED_BY_USER, INTERRUPTED, NOT_ANSWERED, SUMMARY_PREFIX, TOOL_RESULT_CLEARED
 from codecompanion.reports.markdown import tokens_text
-from codecompanion.session.actions.forecast_compaction import forecast
+from codecompanion.session.actions.forecast_compaction import NOT_SMALLER, forecast
+from codecompanion.session.actions.preview_compaction import preview
 from codecompanion.session.chat import streamed_reply
 from codecompanion.session.compaction import compaction
 from codecompanion.session.state import State
@@ -619,6 +620,17 @@ async def test_the_forecast_of_a_compaction_is_close_to_its_result(tmp_path):
     now = session.control.measured().tokens
     assert now < found["before"]
     assert abs(found["after"] - now) < 0.25 * found["before"]
+
+
+async def test_the_forecast_says_that_a_summary_would_not_be_smaller(tmp_path):
+    """R-533: a summary has a minimum length, which a short chat may not reach."""
+    bench = Bench(tmp_path, ScriptedAdapter("s", [says("Short.")]))
+    session = await bench.open()
+    await talk(bench, session, 1)
+    found = forecast(session.control, session.log)
+    assert found["why"] == NOT_SMALLER
+    assert found["after"] == found["before"]
+    assert f"If you run /compact now: nothing changes ({NOT_SMALLER})" in preview(session.control, session.log)["text"]
 
 
 async def test_a_failing_summariser_changes_nothing(tmp_path):
