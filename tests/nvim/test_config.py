@@ -132,6 +132,8 @@ def test_options_are_merged_and_lists_replaced(config: Config) -> None:
         ("{ intractions = {} }", "intractions: unknown key; did you mean `interactions`?"),
         ("{ display = { chta = {} } }", "display.chta: unknown key; did you mean `chat`?"),
         ("{ context_management = {} }", f"context_management: unknown key here; did you mean `{CM}`?"),
+        ("{ polcy = 'agent' }", "polcy: unknown key here; did you mean `interactions.chat.opts.policy`?"),
+        (at("display.chat.yolo_mod", "1"), "yolo_mod: unknown key here; did you mean `interactions.chat.keymaps"),
         ("{ zzzzzz = 1 }", "zzzzzz: unknown key; the keys here are adapters, interactions"),
         ("{ 'openai' }", "1: unknown key; the keys here are adapters"),
         ("'openai'", 'setup(): got "openai"; expected a table'),

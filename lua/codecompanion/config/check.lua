@@ -172,9 +172,10 @@ function Walk:unknown(node, path, key)
   if near then
     return self:problem(at(path, name), ("unknown key; did you mean `%s`?"):format(near))
   end
-  local other = type(key) == "string" and nearest.elsewhere(self.schema, name) or nil
-  if other then
-    return self:problem(at(path, name), ("unknown key here; did you mean `%s`?"):format(other))
+  local others = type(key) == "string" and nearest.elsewhere(self.schema, name) or {}
+  if #others > 0 then
+    local named = "`" .. table.concat(others, "` or `") .. "`"
+    return self:problem(at(path, name), ("unknown key here; did you mean %s?"):format(named))
   end
   self:problem(at(path, name), ("unknown key; the keys here are %s"):format(table.concat(siblings, ", ")))
 end

@@ -2,6 +2,9 @@
 
 local M = {}
 
+local MAX_SUGGESTIONS = 3
+local MAX_EXACT = 3 -- letters of a key that is too short to be recognised with a mistake
+
 ---Return the edit distance of two words: insertions, deletions, replacements and swaps of neighbouring letters.
 ---@param a string
 ---@param b string
@@ -40,23 +43,27 @@ function M.word(word, candidates)
   return best
 end
 
----Return the full key path that ends in `name`, if there is exactly one in the whole schema.
+---Return the full paths of the keys nearest to `name` in the whole schema; none if more than three are equally near.
 ---@param schema CodeCompanion.Option
 ---@param name string
----@return string?
+---@return string[]
 function M.elsewhere(schema, name)
-  local found = {}
+  local found, least = {}, #name > MAX_EXACT and math.floor(#name / 3) or 0
   local function search(node, path)
     for _, field in ipairs(node.fields or {}) do
       local here = path == "" and field.name or (path .. "." .. field.name)
-      if field.name == name then
+      local distance = M.distance(name:lower(), field.name:lower())
+      if distance < least then
+        found, least = {}, distance
+      end
+      if distance == least then
         found[#found + 1] = here
       end
       search(field, here)
     end
   end
   search(schema, "")
-  return #found == 1 and found[1] or nil
+  return #found <= MAX_SUGGESTIONS and found or {}
 end
 
 return M
