@@ -471,7 +471,7 @@ def test_the_inspector_uses_the_available_room(nvim_factory: Callable[..., Nvim]
     chat.answer("inspect", {"rows": rows, "total": 35_800, "window": 128_000})
     chat.push(METER)
     chat.nvim.feed("gd")
-    chat.nvim.wait_screen(r"# .*35\.8k of 128\.0k .*\(27%\), 10 messages")
+    chat.nvim.wait_screen(r"# .*35\.8k of 128k .*\(27 %\), 10 messages")
     screen = chat.nvim.wait_screen(r"q close ╯" if size[0] < 60 else r"\[ sent requests · .*q close ╯")
     assert "more below" not in screen
     width = chat.nvim.lua("return vim.api.nvim_win_get_width(0)")
@@ -492,7 +492,7 @@ def test_the_inspector_uses_the_available_room(nvim_factory: Callable[..., Nvim]
     chat.nvim.feed("qgd")
     chat.nvim.wait_screen("9 tool schem")
     head = chat.nvim.lines()[0]
-    assert head.endswith("(28%), 10 messages + tools" if size[0] > 40 else "(28%)")
+    assert head.endswith("(28 %), 10 messages + tools" if size[0] > 40 else "(28 %)")
     chat.nvim.request("nvim_ui_try_resize", 120, 40)
     chat.nvim.wait_for(lambda: max(len(line) for line in chat.nvim.lines()) in range(110, 119), "the new width")
 

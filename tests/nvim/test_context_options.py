@@ -152,7 +152,7 @@ def test_the_inspector_shows_an_assumed_window_and_the_setting(config: Config) -
     guess = "The context window of m1 is unknown: 32,000 tokens are assumed. Set it in setup(): models = …"
     result = {"rows": [], "total": 2_000, "window": 32_000, "guess": guess}
     lines = config.nvim.lua(code, result)
-    assert " of 32.0k? " in lines[0]
+    assert " of 32k? " in lines[0]
     assert " ".join(lines).endswith("? " + guess)
     assert all(len(line) <= 60 for line in lines)
     assert not any("?" in line for line in config.nvim.lua(code, result | {"guess": ""}))
@@ -191,7 +191,7 @@ HALF_FULL = {"ratio": 0.62, "exact": True}
             },
         ),
         ({"meter": {"ratio": 0.49}}, {200: f"{TITLE} · gpt-4o · ~49 %"}),
-        ({"meter": {"window": 32_000, "assumed": True}}, {80: f"{TITLE} · gpt-4o · ~27 % of 32k?"}),
+        ({"meter": {"window": 32_000, "assumed": True}}, {80: f"{TITLE} · gpt-4o · 27 % of 32k?"}),
         (
             {"state": "streaming", "label": "running grep_search"},
             {
@@ -246,17 +246,17 @@ ASSUMED = {"window": 32_000, "assumed": True}
     [
         (
             {"approvals": [{"event": {"title": "run_command ls", "kind": ""}}]},
-            {33: "waiting: approval · ~27 % of 32k?", 24: "approve? · ~27 % of 32k?"},
+            {33: "waiting: approval · 27 % of 32k?", 24: "approve? · 27 % of 32k?"},
         ),
         (
             {"approvals": [{"event": {"title": "", "kind": "compact"}}]},
-            {33: "waiting: compact? · ~27 % of 32k?", 24: "compact? · ~27 % of 32k?"},
+            {33: "waiting: compact? · 27 % of 32k?", 24: "compact? · 27 % of 32k?"},
         ),
-        ({"label": "waiting for the model"}, {33: "waiting · ~27 % of 32k?"}),
-        ({"label": "running run_command python3 -m unittest"}, {35: "running run_command · ~27 % of 32k?"}),
-        ({"label": "starting clock and files (MCP)"}, {33: "starting MCP · ~27 % of 32k?"}),
-        ({"label": "reading about 3.1k tokens, ≈ 12 s"}, {36: "reading 3.1k tokens · ~27 % of 32k?"}),
-        ({"state": "compacting", "label": "compacting the chat"}, {33: "compacting · ~27 % of 32k?"}),
+        ({"label": "waiting for the model"}, {33: "waiting · 27 % of 32k?"}),
+        ({"label": "running run_command python3 -m unittest"}, {35: "running run_command · 27 % of 32k?"}),
+        ({"label": "starting clock and files (MCP)"}, {33: "starting MCP · 27 % of 32k?"}),
+        ({"label": "reading about 3.1k tokens, ≈ 12 s"}, {36: "reading 3.1k tokens · 27 % of 32k?"}),
+        ({"state": "compacting", "label": "compacting the chat"}, {33: "compacting · 27 % of 32k?"}),
     ],
 )
 def test_a_narrow_bar_words_the_state_shorter(config: Config, more: dict[str, Any], at: dict[int, str]) -> None:

@@ -22,6 +22,7 @@ from codecompanion.engine.server_card import server_findings
 from codecompanion.formats.model_name import model_name
 from codecompanion.session.accounts.usage_check import ADVICE
 from codecompanion.session.services import Services
+from codecompanion.session.window.unknown_window import unknown_window
 from codecompanion.store.audit import FILE as AUDIT_FILE
 from codecompanion.store.audit import size_of
 from codecompanion.store.damage.salvage import kept_files
@@ -64,12 +65,10 @@ def examine(services: Services) -> list[Finding]:
     chat = services.settings.chat
     adapter = services.adapters.settings(chat.adapter)
     limits = services.limits(chat.adapter, chat.model or adapter.model, services.policy({}).default_window)
-    window = Finding(
-        "context window",
-        limits.source != "default",
-        f"{model_name(chat.adapter, chat.model or adapter.model or 'default model')}: {limits.context_window} tokens",
-        "Its real size is unknown: set models[…].context_window",
-    )
+    model, tokens = chat.model or adapter.model, limits.context_window
+    window = Finding("context window", True, f"{model_name(chat.adapter, model or 'default model')}: {tokens:,} tokens")
+    if limits.source == "default":
+        window = Finding("context window", False, unknown_window(services, chat.adapter, model, tokens))
     usage = [
         Finding(f"usage of {endpoint}", False, text, ADVICE) for endpoint, text in services.usage_doubts.sentences()
     ]

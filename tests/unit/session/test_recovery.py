@@ -18,6 +18,7 @@ from codecompanion.adapters.base import (
 from codecompanion.context.compaction_notes import NO_MODEL
 from codecompanion.context.summary_text.recall_keys import without_span
 from codecompanion.counting.model_windows import ModelLimits
+from codecompanion.engine.doctor import examine
 from codecompanion.errors import ContextOverflow, EncryptedRefused, Overloaded, RequestRejected, ServerLoading
 from codecompanion.model.messages import GO_ON_TAG, Message, ReasoningPart, Usage
 from codecompanion.placeholders import SUMMARY_PREFIX
@@ -404,6 +405,7 @@ async def test_an_unknown_window_is_reported_with_the_setting_once_it_matters(tm
     assert told_then[3:] == [[wanted]] * 2
     assert all(meter.assumed for meter in bench.of(Meter))
     assert inspect(session.control, session.log)["guess"] == wanted
+    assert wanted in [finding.text for finding in examine(bench.services)]
 
 
 async def test_another_chat_does_not_repeat_the_report_of_a_guess(tmp_path):

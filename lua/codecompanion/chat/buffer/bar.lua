@@ -90,12 +90,16 @@ local function arranged(parts, width)
   return chunks
 end
 
----Return the context usage: with `~` if it is estimated, `of 32k?` if the window size is assumed (R-303, R-506).
+---Return the context usage with one mark of doubt at most: `of 32k?` if the window size is assumed, else `~` if the
+---usage is estimated (R-303, R-506).
 ---@param meter table
 ---@return string
 local function percentage(meter)
-  local text = ("%s%d %%"):format(meter.exact and "" or "~", numbers.percent(meter.ratio))
-  return meter.assumed and ("%s of %s?"):format(text, numbers.short_window(meter.window)) or text
+  local percent = numbers.percent(meter.ratio)
+  if meter.assumed then
+    return ("%d %% of %s?"):format(percent, numbers.short_window(meter.window))
+  end
+  return ("%s%d %%"):format(meter.exact and "" or "~", percent)
 end
 
 ---Return the chunks of a bar for this width.

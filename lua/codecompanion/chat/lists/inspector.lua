@@ -41,7 +41,7 @@ end
 ---@param total integer
 ---@return string
 local function share(tokens, total)
-  return total > 0 and ("%3d%%"):format(numbers.percent(tokens / total)) or ""
+  return total > 0 and ("%3d %%"):format(numbers.percent(tokens / total)) or ""
 end
 
 ---@param usd number?
@@ -135,8 +135,8 @@ local function size_of(result, exact, is_narrow)
   if result.window <= 0 then
     return size .. " tokens"
   end
-  local window = numbers.short(result.window) .. ((result.guess or "") ~= "" and "?" or "")
-  return ("%s of %s%s (%d%%)"):format(size, window, unit, numbers.percent(result.total / result.window))
+  local window = numbers.short_window(result.window) .. ((result.guess or "") ~= "" and "?" or "")
+  return ("%s of %s%s (%d %%)"):format(size, window, unit, numbers.percent(result.total / result.window))
 end
 
 ---Return the table as lines.
@@ -180,7 +180,7 @@ function M.lines(result, exact, width)
     local what = from .. name .. (name ~= "" and preview ~= "" and ": " or "") .. preview
     lines[#lines + 1] = ("%7s%s%s%s  %s %s %s"):format(
       numbers.short(row.tokens),
-      is_narrow and "" or ("   %s"):format(share(row.tokens, result.total)),
+      is_narrow and "" or ("  %s"):format(share(row.tokens, result.total)),
       billed(row.cache or "", cost_text(row.cost)),
       is_narrow and "" or ("  %3s"):format(row.age and tostring(row.age) or ""),
       cell(state_of(row), states),

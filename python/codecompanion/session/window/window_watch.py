@@ -15,6 +15,7 @@ from codecompanion.context.thresholds import lacks_budget
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError
 from codecompanion.session.window.chat_model import ChatModel
+from codecompanion.session.window.unknown_window import unknown_window, window_setting
 from codecompanion.wire.events import Severity
 
 _log = logging.getLogger(__name__)
@@ -100,7 +101,7 @@ class WindowWatch:
         self._named[self._chat.named] = tokens, told
         self.resolve()
         # Do not advise configuring a window that the server reports: it may differ after the next start.
-        advice = "" if self._facts.window else f" In setup(): {self._line(tokens)}"
+        advice = "" if self._facts.window else f" In setup(): {window_setting(*self._chat.named, tokens)}"
         self._chat.notice(
             Severity.WARN, f"The window of {self._name} is {tokens:,} tokens, not {old.context_window:,}.{advice}"
         )
@@ -137,18 +138,7 @@ class WindowWatch:
         """Return two sentences on the assumed window and the option that sets it, or "" if the window size is known."""
         if not self.is_a_guess:
             return ""
-        tokens = self._chat.limits.context_window
-        until = f" until {self._chat.adapter_name} reports it" if self._may_report else ""
-        return (
-            f"The window of {self._name} is unknown: {tokens:,} tokens are assumed{until}."
-            f" Set it in setup(): {self._line('<its tokens>')}"
-        )
-
-    @property
-    def _may_report(self) -> bool:
-        """Return whether the endpoint may report more once it has loaded the model."""
-        registry, adapter_name = self._chat.services.adapters, self._chat.adapter_name
-        return adapter_name in registry.names() and bool(registry.settings(adapter_name).limits_path)
+        return unknown_window(self._chat.services, *self._chat.named, self._chat.limits.context_window)
 
     def _tell_guess(self) -> None:
         """Warn once per model and host that a guess decides something (R-506, lessons 30, 43)."""
@@ -156,15 +146,6 @@ class WindowWatch:
         if self.is_a_guess and known not in told:
             told.add(known)
             self._chat.notice(Severity.WARN, self.guess)
-
-    def _line(self, tokens: int | str) -> str:
-        """Return the configuration line that sets the window to `tokens`, which is never a guess (R-506)."""
-        adapter_name, model = self._chat.named
-        if not model:
-            return (
-                f"adapters = {{ http = {{ {_lua_key(adapter_name)} = {{ opts = {{ context_window = {tokens} }} }} }} }}"
-            )
-        return f"models = {{ {_lua_key(model)} = {{ context_window = {tokens} }} }}"
 
     def tell_no_room(self) -> None:
         """Warn once per model that its window only has room for the system prompt and a reply (R-109)."""
@@ -187,9 +168,3 @@ class WindowWatch:
     @property
     def _name(self) -> str:
         return self._chat.model or self._chat.adapter_name
-
-
-def _lua_key(name: str) -> str:
-    """Return the name as a Lua table key, always quoted, because a bare name could be a Lua keyword."""
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'["{escaped}"]'
