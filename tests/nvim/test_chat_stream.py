@@ -343,6 +343,14 @@ def test_waiting_for_the_model_shows_the_seconds(chat: ChatDriver) -> None:
     assert chat.nvim.lua("return vim.b.codecompanion_chat.label") == "streaming"
 
 
+def test_a_starting_mcp_server_is_named_once_on_the_screen(chat: ChatDriver) -> None:
+    """The bar names it, so the line at the input shows only the stop key."""
+    chat.nvim.command("set laststatus=2")
+    start(chat)
+    chat.push(events.State(state="preparing", label="starting clock (MCP)"))
+    assert chat.nvim.wait_screen("⋯ q to stop").count("clock") == 1
+
+
 def test_a_stalled_reply_shows_for_how_long(chat: ChatDriver) -> None:
     """A stalled stream looks like a running one, so the seconds are shown; they disappear with the next text."""
     start(chat)

@@ -95,6 +95,29 @@ def test_an_update_names_its_reason_and_subject(start: Start, gate: Path, column
     gate.touch()
 
 
+@pytest.mark.parametrize(
+    ("columns", "bar"), [(80, "Installing packages for MCP: downloading 37 · "), (40, "Installing for MCP · ")]
+)
+def test_packages_for_mcp_are_named_and_a_question_waits(start: Start, gate: Path, columns: int, bar: str) -> None:
+    """The question that came with the command waits too, though it was drawn before the installation began."""
+    gate.touch()
+    first = start(gate=gate)
+    first.command("CodeCompanionChat")
+    first.wait_screen(r"~\d+ %")
+    first.leave()
+    gate.unlink()
+    mcp = "require('codecompanion').setup({ mcp = { servers = { clock = { cmd = { 'true' } } } } })\n"
+    nvim = start(gate=gate, init=mcp, size=(columns, 24))
+    nvim.command("CodeCompanionChat what time is it?")
+    nvim.wait_screen(rf"{bar}\d+ s")
+    screen = nvim.wait_screen("sent when ready")
+    assert "⋯ usually takes less than a minute" in screen
+    assert "sending" not in screen
+    assert "· CodeCompanion" not in screen, "it would read as part of the progress"
+    gate.touch()
+    nvim.wait_for(lambda: answers(nvim) == 1, "the answer")
+
+
 def test_a_message_sent_during_the_installation_waits_and_is_sent_once(start: Start, gate: Path) -> None:
     """Text typed after the message stays too."""
     nvim = start(gate=gate)

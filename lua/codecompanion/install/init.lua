@@ -37,7 +37,7 @@ local waiting = {}
 ---@type table<fun(), true>
 local watchers = {}
 
----@type table<string, string> Extras that the configuration has enabled in this Neovim, and the reason
+---@type table<string, { subject: string, why: string }> Extras that the configuration has enabled in this Neovim
 local needed = {}
 
 ---Call `watcher` after each change of `progress`.
@@ -74,6 +74,8 @@ function M.describe()
   local what = progress.again and "Updating Python packages" or "Installing Python packages"
   if progress.elsewhere then
     what = "Another Neovim is installing Python packages"
+  elseif progress.again and next(needed) then
+    what = "Installing Python packages for " .. (needed.mcp or needed.sdk).subject
   end
   return ("%s: %s"):format(what, progress.text)
 end
@@ -81,7 +83,9 @@ end
 ---Return why the configuration requires more packages, one sentence for each extra.
 ---@return string[]
 function M.reasons()
-  local reasons = vim.tbl_values(needed)
+  local reasons = vim.tbl_map(function(one)
+    return one.why
+  end, vim.tbl_values(needed))
   table.sort(reasons)
   return reasons
 end
@@ -367,11 +371,13 @@ function M.resolve(done, is_told)
   end
   if not environment.wants("mcp") and are_mcp_servers_configured() then
     environment.want("mcp", true) -- the environment now differs from its lock file
-    needed.mcp = "The MCP servers in your setup() need more packages; they are installed once."
+    local why = "The MCP servers in your setup() need more packages; they are installed once."
+    needed.mcp = { subject = "MCP", why = why }
   end
   if not environment.wants("sdk") and require("codecompanion.install.official_clients").are_needed() then
     environment.want("sdk", true)
-    needed.sdk = "An adapter in your setup() needs an official client; it is installed once."
+    local why = "An adapter in your setup() needs an official client; it is installed once."
+    needed.sdk = { subject = "an adapter", why = why }
   end
   local current = environment.find()
   if current and current.fresh then

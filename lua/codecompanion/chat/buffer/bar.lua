@@ -120,6 +120,9 @@ function M.chunks(chat, width)
   local answers = chat.other_model or model
   local both = part(chat.other_model and ("%s → %s"):format(model, answers) or model)
   local named = part(answers)
+  if state ~= "" and chat.model == "" and chat.adapter == "" then
+    both, named = part(""), part("") -- "CodeCompanion" would read as part of the state
+  end
   local toolless = part(meter and meter.no_tools and "no tools" or "")
   local stopped, by = part(""), part("")
   if meter and meter.stopped then

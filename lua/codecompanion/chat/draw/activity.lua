@@ -59,7 +59,9 @@ local function activity_line(chat, room)
     local key = not is_found and keys.keys("next_approval", "n")[1]
     return key and key .. " goes to the approval" or "", ""
   elseif shown.shows_meter(chat) and installing.waits(chat) then
-    return "", ""
+    return "usually takes less than a minute", ""
+  elseif shown.shows_meter(chat) and chat.state == "preparing" and vim.startswith(chat.label, "starting ") then
+    return (hint:gsub("^ · ", "")), ""
   end
   local brief = status.activity(chat, true)
   local ways = { status.activity(chat, is_asked_above), brief, unpack(status.shorter(brief)) }

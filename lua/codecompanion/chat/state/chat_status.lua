@@ -211,8 +211,8 @@ local SHORTER = {
   { "^starting .+$", { "starting MCP", "starting" } },
   { "^trying again in (.+)$", { "retry in %1", "retrying" } },
   {
-    "^(.*nstalling) packages(: .*)( · %d+ s)$",
-    { "%1%2%3", "Installing packages%3", "Installing%3", "Installing" },
+    "^(.*nstalling) packages([^:]*)(: .*)( · %d+ s)$",
+    { "%1%2%3%4", "Installing packages%2%4", "Installing%2%4", "Installing%4", "Installing" },
   },
   { "^(Updating) packages(: .*)( · %d+ s)$", { "%1%2%3", "%1 packages%3", "%1%3", "%1" } },
   { "^(.+) · nothing for .+$", { "%1" } },

@@ -6,6 +6,7 @@ local api = vim.api
 local activity = require("codecompanion.chat.draw.activity")
 local anchors = require("codecompanion.chat.buffer.anchors")
 local fit = require("codecompanion.text.fit")
+local outgoing = require("codecompanion.chat.wire.outgoing")
 local registry = require("codecompanion.chat.state.open_chats")
 local shown = require("codecompanion.chat.buffer.shown")
 local state = require("codecompanion.chat.state.install_status")
@@ -66,6 +67,7 @@ local function draw()
     if chat.attached == "opening" and api.nvim_buf_is_loaded(chat.bufnr) then
       status.publish(chat)
       activity.draw(chat)
+      outgoing.mark_all(chat)
       draw_below(chat)
     end
   end

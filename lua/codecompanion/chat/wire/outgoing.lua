@@ -205,16 +205,24 @@ function M.recall_all(chat)
   end
 end
 
+---Mark the messages being sent again, because they wait for something else now.
+---@param chat CodeCompanion.Chat
+function M.mark_all(chat)
+  for _, outgoing in ipairs(chat.outgoing) do
+    if api.nvim_buf_is_loaded(chat.bufnr) and marks.item_rows(chat, outgoing.block.item) then
+      marks.set_right(chat, outgoing.block.role_id, mark_of(chat, outgoing))
+    end
+  end
+end
+
 ---Mark the messages being sent as unsure, because an exited host may have stored them: the next host is asked. Until
 ---then they stay in place, separate from the input.
 ---@param chat CodeCompanion.Chat
 function M.host_gone(chat)
   for _, outgoing in ipairs(chat.outgoing) do
     outgoing.unsure, outgoing.queued = true, nil
-    if api.nvim_buf_is_loaded(chat.bufnr) and marks.item_rows(chat, outgoing.block.item) then
-      marks.set_right(chat, outgoing.block.role_id, mark_of(chat, outgoing))
-    end
   end
+  M.mark_all(chat)
 end
 
 ---Compare the unsure messages with the host's log: those found there were sent, the others were not.
