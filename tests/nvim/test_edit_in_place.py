@@ -590,6 +590,18 @@ def test_an_edit_continues_in_a_chat(desk):
     assert read_log(here.chat.root, chat_id)
 
 
+def test_a_follow_up_announces_its_proposal_even_the_same_one(desk):
+    """The prompt of Neovim's own `vim.ui.input` does not stay on the command line."""
+    shorter = code([*NEW[:4], "    return int(result)"])
+    here = desk(reply(code(NEW)), reply(shorter), reply(shorter))
+    here.edit("4,7CodeCompanion make it iterative")
+    here.wait_proposed()
+    here.nvim.feed("g.return an int<CR>")
+    assert "Follow up" not in here.nvim.wait_screen("^New proposal")
+    here.nvim.feed("g.once more<CR>")
+    here.nvim.wait_screen("^The model made the same proposal again")
+
+
 def test_a_follow_up_is_about_the_proposal(desk):
     here = desk(reply(code(NEW)), reply(code([*NEW[:4], "    return int(result)"])))
     here.edit("4,7CodeCompanion make it iterative")
@@ -785,6 +797,16 @@ def test_a_proposal_is_readable_in_40_columns_and_nothing_moves(desk):
     assert here.nvim.lua("return vim.fn.winline()") == row or here.nvim.lua("return vim.fn.line('w0')") == 1
 
 
+def test_40_columns_keep_the_key_of_the_list_and_the_signs_of_full_rows(desk):
+    """Without a gutter, a sign beside a line as wide as the window would be invisible."""
+    old, new = "x = " + "1" * 36, "x = " + "2" * 36
+    here = desk(reply(code([new])), size=(40, 24))
+    here.edit("2,2CodeCompanion change it", lines=["top", old, "last"])
+    here.wait_proposed()
+    screen = here.nvim.wait_screen(r"g2 accept · g3 reject · g\? keys")
+    assert f"{old}\n −\n{new[:-3]}\n222  +\n" in screen
+
+
 def test_a_large_change_is_cut_to_the_window_and_complete_as_a_diff(desk):
     here = desk(reply(code([f"row {number}" for number in range(200)]), chunk_chars=200))
     here.edit("4,7CodeCompanion write rows")
@@ -922,6 +944,7 @@ def test_an_edit_in_place_is_listed_once_it_was_opened_as_a_chat(desk):
     assert listed(here.nvim) == []
     here.ask("CodeCompanion edits")
     here.nvim.wait_lua("return vim.bo.filetype == 'codecompanion' and (vim.b.codecompanion_chat or {}).meter ~= nil")
+    assert "placement:" not in here.nvim.wait_screen("^replaces the lines *$"), "the format is for the program"
     here.nvim.wait_for(lambda: listed(here.nvim) == ["call it number"], "the chat that was opened")
 
 

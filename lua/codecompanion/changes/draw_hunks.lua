@@ -97,8 +97,12 @@ local function other_lines(lines, sign, most, room, in_gutter)
     end
     local text = visible(line, room.tabstop)
     local rows = room.wraps and fit.rows(text, room.width) or { text }
+    local mark = not has_gutter and "  " .. sign or "" -- as after a line of the buffer
+    if room.wraps and api.nvim_strwidth(rows[#rows] .. mark) > room.width then
+      rows = fit.rows(text, room.width - api.nvim_strwidth(mark))
+    end
     for index, row in ipairs(rows) do
-      local note = (not has_gutter and index == #rows) and "  " .. sign or "" -- as after a line of the buffer
+      local note = index == #rows and mark or ""
       local left = room.width - api.nvim_strwidth(row .. note)
       shown[#shown + 1] = {
         { index == 1 and before or space, "CodeCompanionChangeHint" },
@@ -111,24 +115,42 @@ local function other_lines(lines, sign, most, room, in_gutter)
   return shown
 end
 
+---Return whether a line leaves no cells for a sign in its last row.
+---@param bufnr integer
+---@param row integer
+---@param room CodeCompanion.ChangeRoom
+---@return boolean
+local function fills_last_row(bufnr, row, room)
+  local line = visible(api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1] or "", room.tabstop)
+  local used = api.nvim_strwidth(line) % room.width
+  return room.wraps and line ~= "" and (used == 0 or used > room.width - 2)
+end
+
 ---Highlight lines of the buffer.
 ---@param bufnr integer
 ---@param first integer
 ---@param last integer
 ---@param group string
 ---@param sign "+"|"−"
+---@param room CodeCompanion.ChangeRoom
 ---@param in_gutter? boolean Whether the sign is left of the line or at its end; defaults to the end if the user uses
 ---the gutter
-local function mark(bufnr, first, last, group, sign, in_gutter)
+local function mark(bufnr, first, last, group, sign, room, in_gutter)
   for row = first, last - 1 do
+    local fills_row = not in_gutter and fills_last_row(bufnr, row, room)
     api.nvim_buf_set_extmark(bufnr, M.namespace, row, 0, {
       end_row = row + 1,
       hl_group = group,
       hl_eol = true,
       priority = 250,
       strict = false,
-      virt_text = not in_gutter and { { " " .. sign, "CodeCompanionChangeHint" } } or nil,
+      virt_text = not in_gutter and not fills_row and { { " " .. sign, "CodeCompanionChangeHint" } } or nil,
     })
+    if fills_row then -- text after the line would be invisible; inline text wraps
+      local last_col = #api.nvim_buf_get_lines(bufnr, row, row + 1, false)[1]
+      local look = { virt_text = { { " " .. sign, "CodeCompanionChangeHint" } }, virt_text_pos = "inline" }
+      api.nvim_buf_set_extmark(bufnr, M.namespace, row, last_col, look)
+    end
     if in_gutter then -- each line of the mark has a sign
       local look = { sign_text = sign, sign_hl_group = "CodeCompanionChangeHint", strict = false }
       api.nvim_buf_set_extmark(bufnr, M.namespace, row, 0, look)
@@ -220,7 +242,7 @@ local function draw_in_old_text(bufnr, shown, room)
     local first = shown.first + one.first
     local last = first + one.count
     local group = one.is_conflict and "CodeCompanionConflict" or "CodeCompanionRemoved"
-    mark(bufnr, first, last, group, "−", shown.in_gutter)
+    mark(bufnr, first, last, group, "−", room, shown.in_gutter)
     local lines = other_lines(one.lines, "+", math.max(MIN_ROWS, room.rows - one.count), room)
     lines[#lines + 1] = one.is_conflict and hint_below(conflict_hint(), "CodeCompanionConflict", room) or nil
     lines[#lines + 1] = index == 1 and hint_below(shown.hint, "CodeCompanionChangeHint", room) or nil
@@ -251,7 +273,7 @@ function M.draw_result(bufnr, base, all)
     local room, offset = room_in(bufnr), 0
     for _, hunk in ipairs(all) do
       local first = hunk.first + offset
-      mark(bufnr, first, first + #hunk.lines, "CodeCompanionAdded", "+", true)
+      mark(bufnr, first, first + #hunk.lines, "CodeCompanionAdded", "+", room, true)
       local removed = vim.list_slice(base, hunk.first + 1, hunk.first + hunk.count)
       put_below(bufnr, first - 1, other_lines(removed, "−", math.huge, room, true))
       offset = offset + #hunk.lines - hunk.count

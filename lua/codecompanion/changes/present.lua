@@ -64,10 +64,13 @@ local function hints(edit, count)
     return keys.hint(list, nil, edit.bufnr)
   end
   local long = vim.list_extend(vim.list_slice(all), count > 1 and one or {})
+  local list = vim.list_slice(more, #more) -- the key that lists the others is the last to go
+  local brief = said(vim.list_extend(vim.list_slice(all), list))
   return {
     total .. said(vim.list_extend(vim.list_slice(long), more)),
-    total .. said(long),
-    total .. said(all),
+    total .. said(vim.list_extend(vim.list_slice(long), list)),
+    total .. brief,
+    brief,
     said(all),
   }
 end

@@ -50,6 +50,7 @@ end
 ---@param event table edit_ended event
 local function propose(edit, event)
   local lines = present.made_of(edit.asked, event.placement, event.lines)
+  local before = edit.proposal and proposals.result(edit.proposal)
   of_buffer.end_progress(edit)
   edit.proposal = proposals.new(edit.region, edit.base, lines, edit.proposal)
   local placed = proposals.refresh(edit.proposal)
@@ -63,6 +64,9 @@ local function propose(edit, event)
   present.reveal(edit)
   if event.note ~= "" then
     say.line(event.note, severity.WARN)
+  elseif before then
+    local is_same = vim.deep_equal(before, proposals.result(edit.proposal))
+    say.hint(is_same and { "The model made the same proposal again", "Same proposal again" } or "New proposal")
   end
 end
 

@@ -31,6 +31,7 @@ local function ask(edit, prompt, default, lines)
     return
   end
   vim.ui.input({ prompt = prompt, default = default }, function(instruction)
+    say.nothing() -- Neovim's own prompt stays on the command line
     if instruction and instruction:find("%S") and of_buffer.is_alive(edit) and not edit.is_asking then
       asking.ask(edit, instruction, lines(), true)
     end

@@ -85,6 +85,7 @@ function M.start(instruction, range)
     return begin(bufnr, instruction, lines)
   end
   vim.ui.input({ prompt = ("Edit lines %d-%d: "):format(lines.first + 1, lines.last) }, function(words)
+    say.nothing() -- Neovim's own prompt stays on the command line
     if not words or not words:find("%S") or not api.nvim_buf_is_loaded(bufnr) then
       return
     end

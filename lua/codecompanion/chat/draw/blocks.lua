@@ -182,6 +182,8 @@ function M.reply(entry)
     lines[#lines] = nil
   end
   local block = { kind = "text", lines = lines, markdown = { 0, #lines }, eol = {} }
+  local placement = require("codecompanion.chat.draw.placement_line").chunks(lines[1])
+  block.eol[1] = placement and { row = 0, pos = "overlay", chunks = placement }
   for _, index in ipairs(continued) do
     block.eol[#block.eol + 1] = { row = index - 1, chunks = M.CONTINUED }
   end

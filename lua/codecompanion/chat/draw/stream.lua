@@ -195,6 +195,12 @@ function M.finish(chat)
     buffer.remove(chat, last + 1, row + 1)
   end
   if stream.kind == "text" then
+    local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1] or ""
+    local placement = require("codecompanion.chat.draw.placement_line").chunks(line)
+    if placement then
+      local look = { virt_text = placement, virt_text_pos = "overlay", hl_mode = "combine" }
+      api.nvim_buf_set_extmark(chat.bufnr, marks.decor, first, 0, look)
+    end
     local piece = at(chat, PIECE)
     if last >= piece then
       paint.add(chat, piece, { lines = last + 1 - piece, lang = stream.scanner.lang })
