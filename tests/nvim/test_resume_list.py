@@ -307,14 +307,19 @@ def test_a_new_chat_says_that_the_one_it_replaced_is_open_and_how_to_go_back(nvi
     chat.nvim.wait_screen(r"still open: the first question · \[b goes back")
     chat.nvim.feed("[b")
     chat.nvim.wait_screen("## Me\nthe first question")
-    chat.nvim.command("CodeCompanionChat New")
-    chat.nvim.wait_screen(r"still open: the first question · ]b goes back")
     chat.nvim.feed("]b")
+    assert "still open" not in chat.nvim.wait_screen("Welcome"), "the user has gone back once"
+    chat.nvim.feed("[b")
     chat.nvim.wait_screen("## Me\nthe first question")
     chat.nvim.command("CodeCompanionChat what now?")
     screen = chat.nvim.wait_screen("what now?")
     assert "Welcome" not in screen
     chat.nvim.wait_screen(r"still open: the first question · \[b goes back$")
+    chat.nvim.feed("[b")
+    chat.nvim.wait_screen("## Me\nthe first question")
+    assert "still open" not in chat.nvim.screen()
+    chat.nvim.command("CodeCompanionChat New")
+    chat.nvim.wait_screen(r"2 other chats open · \[b ]b switch")
 
 
 def test_a_new_chat_does_not_mention_an_empty_one(chat: ChatDriver) -> None:

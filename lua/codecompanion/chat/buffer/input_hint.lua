@@ -108,16 +108,26 @@ local function tell_unsent(chat)
   view.follow(chat, view.followers(chat)) -- Neovim keeps the cursor visible, but not virtual lines below it
 end
 
----Return a line about the chat that a new chat replaced in its window: it is still open, and a key goes back.
+---Return a line about the chats that are still open when a new one replaced another in its window, with the keys that
+---lead there.
 ---@param chat CodeCompanion.Chat
 ---@return string?
 function M.about_replaced(chat)
   local other, chats = chat.instead_of, registry.list()
+  local others = vim.tbl_filter(function(one)
+    return one ~= chat and (one == other or one.touched or #one.outgoing > 0)
+  end, chats)
   local at = other and vim.iter(ipairs(chats)):find(function(_, one)
     return one == other
   end)
   if not at then
     return nil -- it was closed
+  end
+  if #others > 1 then
+    local both = vim.list_slice(keys.keys("previous_chat", "n"), 1, 1)
+    vim.list_extend(both, keys.keys("next_chat", "n"), 1, 1)
+    local switch = #both > 0 and (" · %s switch"):format(table.concat(both, " ")) or ""
+    return ("%d other chats open"):format(#others) .. switch
   end
   -- the keys open the chats in this order
   local is_next = chats[at % #chats + 1] ~= chat and chats[(at - 2) % #chats + 1] == chat

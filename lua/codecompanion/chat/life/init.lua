@@ -350,7 +350,7 @@ function M.cycle(chat, step)
       M.load(target)
       window.put(0, target.bufnr)
       registry.last = target
-      return
+      return new_chat.went_on(chat)
     end
   end
 end

@@ -16,6 +16,16 @@ function M.has_content(chat)
   return chat.touched or #chat.outgoing > 0 or buffer.input_text(chat) ~= ""
 end
 
+---Remove the line about the replaced chat, because the user has gone to another one.
+---@param chat CodeCompanion.Chat
+function M.went_on(chat)
+  if chat.instead_of then
+    chat.instead_of = nil
+    hint.draw(chat)
+    say.nothing()
+  end
+end
+
 ---Show a new chat. The other chat is mentioned in the intro, or on the command line if a question was given with the
 ---command.
 ---@param chat CodeCompanion.Chat
