@@ -2065,7 +2065,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Stop the reply
+---Stop the reply (in the chat: q)
 ---@class CodeCompanion.Options.interactions.inline.keymaps.stop
 ---@field modes? CodeCompanion.Options.interactions.inline.keymaps.stop.modes
 
@@ -2220,7 +2220,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Show the diff
+---Show the diff; in the chat, as K
 ---@class CodeCompanion.Options.interactions.shared.keymaps.view_diff
 ---@field modes? CodeCompanion.Options.interactions.shared.keymaps.view_diff.modes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -61,12 +62,13 @@ def test_a_tab_page_shows_the_proposal_with_its_removed_lines(chat_everywhere: C
     chat = chat_everywhere
     open_view(chat)
     screen = chat.nvim.wait_screen(r"Edit .*src/stack.py  \+2 −1 · 2 hunks · g2 accept · g3 reject…")
-    assert "−     return 2\n" in screen
-    assert "+     return 22\n" in screen
+    assert re.search(r"^−  +return 2$", screen, re.MULTILINE)
+    assert re.search(r"^\+ +\d+     return 22$", screen, re.MULTILINE)
+    assert " diff " in screen.splitlines()[0], "the first row of the tab names the file"
     assert not chat.nvim.lua("return vim.wo.diff")
     assert chat.nvim.lua("return vim.bo.filetype") == "python"
     assert chat.nvim.request("nvim_get_current_line") == "import sys"
-    assert chat.nvim.lua("return vim.wo.number") is False
+    assert chat.nvim.lua("return vim.wo.number") is True
     assert "chat" not in chat.nvim.lua("return vim.wo.winhighlight .. vim.wo.statusline .. vim.wo.foldtext").lower()
 
 
@@ -277,7 +279,7 @@ def test_a_new_file_and_a_deletion_are_shown(chat: ChatDriver) -> None:
     propose(chat, name="delete_file", call_id="c2", after="")
     chat.nvim.feed("]aK")
     chat.nvim.wait_screen(r"src/stack.py  −9 · g2 accept")
-    assert "−     return 2\n" in chat.nvim.screen()
+    assert re.search(r"^− +\d+     return 2$", chat.nvim.screen(), re.MULTILINE)
     assert not chat.nvim.lua("return vim.bo.modifiable")
     chat.nvim.feed("g2")
     chat.nvim.wait_for(lambda: len(chat.sent("approve")) == 2, "approve")

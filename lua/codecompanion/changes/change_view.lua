@@ -322,7 +322,7 @@ function View:open()
   vim.cmd(("tab sbuffer %d"):format(self.bufnr))
   self.win = api.nvim_get_current_win()
   local wo = vim.wo[self.win]
-  wo.winfixbuf, wo.foldenable, wo.signcolumn, wo.list = true, false, "yes:1", false
+  wo.winfixbuf, wo.foldenable, wo.signcolumn, wo.list, wo.number = true, false, "yes:1", false, true
   if vim.go.statusline == api.nvim_get_option_info2("statusline", {}).default then
     wo.statusline = "%=%l,%c  %P " -- the winbar above names the file
   end

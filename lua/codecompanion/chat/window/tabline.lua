@@ -26,6 +26,9 @@ function M.name(bufnr)
   if chat then
     return fit.cut(chat_title.shown(chat.title), MAX_LENGTH)
   end
+  if require("codecompanion.changes.change_view").of(bufnr) then
+    return "diff" -- the winbar below names the file
+  end
   local name = api.nvim_buf_get_name(bufnr)
   if name ~= "" then
     return vim.fn.pathshorten(vim.fn.fnamemodify(name, ":~:."))

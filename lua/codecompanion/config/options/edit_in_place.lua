@@ -5,7 +5,7 @@ local keymaps = require("codecompanion.config.options.keymaps")
 ---@type { [1]: string, [2]: table<string, string|string[]>, [3]: string }[]
 local KEYS = {
   { "options", { n = "g?" }, "Show the keys" },
-  { "stop", { n = "<C-c>" }, "Stop the reply" },
+  { "stop", { n = "<C-c>" }, "Stop the reply (in the chat: q)" },
   { "retry", { n = "g<CR>" }, "Ask again with another instruction, about the current lines" },
   { "follow_up", { n = "g." }, "Follow up: describe how to change the proposal" },
   { "open_chat", {}, "Open the chat of the edit (:CodeCompanion edits)" },

@@ -11,7 +11,7 @@ local KEYS = {
   { "send", { n = { "<CR>", "<C-s>" }, i = "<C-s>" }, "Send the message" },
   { "regenerate", { n = "gr" }, "Regenerate the last reply" },
   { "edit_message", { n = "g<CR>" }, "Edit and resend your message under the cursor" },
-  { "close", { n = "<C-c>" }, "Close the chat" },
+  { "close", { n = "<C-c>" }, "Close the chat (q stops a reply)" },
   { "stop", { n = "q" }, "Stop what is running (asks if it is not visible)" },
   { "clear", { n = "gC" }, "Clear the chat (/undo restores it)" },
   { "codeblock", { n = "gc" }, "Insert an empty code block" },
