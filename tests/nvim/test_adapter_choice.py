@@ -170,6 +170,45 @@ def test_a_server_started_later_is_chosen_for_the_next_chat(start: Start, ollama
     wait_adapter(nvim, "ollama · qwen3:14b")
 
 
+SERVERS = """local servers = require('codecompanion.adapters.local_servers')
+_G.asked = {}
+servers.ask = function(asked, done)
+  for name, address in pairs(asked) do _G.asked[#_G.asked + 1] = name .. ' ' .. address.host end
+  vim.defer_fn(function() done(_G.models or {}, {}) end, 50)
+end"""
+
+
+def test_a_chat_without_a_model_uses_a_server_started_later(start: Start, ollama, tmp_path: Path) -> None:
+    """Two messages sent in a row keep their order, and only this machine is asked again."""
+    elsewhere = {"extends": "openai_compatible", "env": {"url": "http://gpu-box:8080"}}
+    nvim = start({"box": elsewhere}, env={"OLLAMA_HOST": f"127.0.0.1:{ollama.port}"})
+    nvim.lua(SERVERS)
+    chat = open_chat(nvim, tmp_path)
+    nvim.wait_screen("No model is set up: ga chooses one. A local server is used once it runs.")
+    chat.say("hello")
+    assert "To set one up, press `ga`" in chat.text()
+    nvim.lua("_G.asked, _G.models = {}, { ollama = { 'qwen3:14b' } }")
+    chat.type("first")
+    nvim.feed("<CR>")
+    chat.type("second")
+    nvim.feed("<CR>")
+    nvim.wait_for(lambda: "You said: first\n\nsecond" in chat.text())
+    assert chat.text().count("ollama · qwen3:14b chosen: it is running at") == 1
+    assert "ollama 127.0.0.1" in nvim.lua("return _G.asked")
+    assert "box gpu-box" not in nvim.lua("return _G.asked")
+
+
+def test_a_chat_whose_user_chose_offline_is_left_alone(start: Start, ollama, tmp_path: Path) -> None:
+    nvim = start(env={"OLLAMA_HOST": f"127.0.0.1:{ollama.port}"})
+    nvim.lua(SERVERS)
+    chat = open_chat(nvim, tmp_path)
+    nvim.lua("local session, chats = require('codecompanion.chat.state.session'), require('codecompanion.chat')\n"
+             "session.set_model(chats.current(), 'offline', 'offline')")  # fmt: skip
+    nvim.lua("_G.models = { ollama = { 'qwen3:14b' } }")
+    chat.say("hello")
+    assert "No model answered" in chat.text()
+
+
 def test_a_resumed_chat_keeps_its_adapter(start: Start, openai, ollama, tmp_path: Path) -> None:
     """The choice is for new chats."""
     host = {"OLLAMA_HOST": f"127.0.0.1:{ollama.port}"}

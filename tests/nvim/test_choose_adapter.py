@@ -111,13 +111,13 @@ def test_a_newcomer_finds_ollama_and_gets_an_answer(start: Start, ollama: ChatSe
 
 
 def test_the_first_chat_reports_that_no_model_is_configured(start: Start, ollama: ChatServer, tmp_path: Path) -> None:
-    """A notice below the empty input names the command that helps; it disappears once an adapter is usable."""
+    """A notice below the empty input names the key that helps; it disappears once an adapter is usable."""
     elsewhere = f"ollama = {{ env = {{ url = 'http://127.0.0.1:{ollama.port}' }} }}"
     http = f"opts = {{ order = {{}} }}, extend = {{ {elsewhere} }}"
     nvim = start(f"{{ adapters = {{ http = {{ {http} }} }} }}")
     chat = RealChat(nvim, tmp_path)
     chat.open()
-    nvim.wait_screen("No model is set up: run :CodeCompanion adapter.")
+    nvim.wait_screen("No model is set up: ga chooses one.")
     of_next = "require('codecompanion.adapters.default_adapter').for_new_chat"
 
     def of_next_chat() -> str:
@@ -267,7 +267,7 @@ def test_a_focused_chat_gets_the_choice(start: Start, ollama: ChatServer, tmp_pa
     chat.open()
     chat.say("hello")
     said = chat.text().split("## CodeCompanion")[1].split("\n", 1)[1].strip().splitlines()
-    assert "run `:CodeCompanion adapter`" in said[0], "the first line of the answer says how to get a model"
+    assert "press `ga`, or run `:CodeCompanion adapter`" in " ".join(said[:2]), "the answer says how to get a model"
     before = chat.id
     chat.type("/adapter")
     nvim.feed("<CR>")

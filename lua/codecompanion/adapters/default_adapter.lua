@@ -18,8 +18,9 @@ local readiness = require("codecompanion.adapters.readiness")
 
 local M = {}
 
+M.FALLBACK = "offline"
 ---@type CodeCompanion.AdapterChoice
-local NOTHING = { name = "offline", model = "", why = "no key, login or local server was found", is_usable = false }
+local NOTHING = { name = M.FALLBACK, model = "", why = "no key, login or local server was found", is_usable = false }
 
 ---@class CodeCompanion.SessionChoice
 ---@field options? table The options that the choice belongs to
@@ -97,6 +98,13 @@ local function look(http)
   return found, servers
 end
 
+---@param one CodeCompanion.AdapterReadiness
+---@return boolean
+local function is_on_this_machine(one)
+  local host = one.asks.host
+  return host == "localhost" or host == "::1" or host:find("^127%.%d+%.%d+%.%d+$") ~= nil
+end
+
 ---@param found CodeCompanion.AdapterReadiness[]
 ---@return CodeCompanion.AdapterChoice
 local function first_usable(found)
@@ -113,7 +121,8 @@ end
 ---@param options table
 ---@param done fun(choice: CodeCompanion.AdapterChoice) Called at once if no server has to be asked, otherwise within
 ---0.3 s
-function M.make(options, done)
+---@param is_local? boolean Ask only servers on this machine
+function M.make(options, done, is_local)
   if state.options ~= options then
     state = { options = options }
   end
@@ -126,6 +135,7 @@ function M.make(options, done)
   end
   local of = state
   local found, servers = look(options.adapters.http)
+  servers = is_local and vim.tbl_filter(is_on_this_machine, servers) or servers
   if #servers == 0 then
     of.choice = first_usable(found)
     return done(of.choice)

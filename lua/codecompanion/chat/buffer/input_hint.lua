@@ -31,7 +31,7 @@ local function words(chat)
   return api.nvim_strwidth(when) <= width and when or fit.cut(owned, width)
 end
 
-local NO_MODEL = "No model is set up: run :CodeCompanion adapter."
+local NO_MODEL = "No model is set up: %s chooses one."
 
 ---@type table<CodeCompanion.Chat, { name: string, text: string? }> Result for the adapter of each chat
 local found = setmetatable({}, { __mode = "k" })
@@ -79,7 +79,9 @@ local function about_adapter(chat, is_seen)
     local lacks = needs.state ~= "ready" and needs.state ~= "server"
     local key = keys.keys("change_adapter", "n")[1]
     local other = key and (" · %s chooses another one"):format(key) or ""
-    local text = needs.state == "offline" and NO_MODEL or ("%s: %s%s"):format(name, needs.text, other)
+    local no_model = NO_MODEL:format(key or ":CodeCompanion adapter")
+      .. (choice.is_automatic(config) and " A local server is used once it runs." or "")
+    local text = needs.state == "offline" and no_model or ("%s: %s%s"):format(name, needs.text, other)
     found[chat] = { name = name, text = lacks and text or nil }
   end
   return found[chat].text

@@ -17,6 +17,7 @@ M.ID_BYTES = 6
 ---@field adapter string
 ---@field model string
 ---@field other_model? string The model that wrote the newest reply, if the server answered with another one
+---@field is_adapter_chosen? boolean The user chose its adapter, or it is a stored chat
 ---@field window integer Context window in tokens
 ---@field state string
 ---@field label string

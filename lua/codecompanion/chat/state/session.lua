@@ -40,6 +40,7 @@ function M.attach(chat, opts)
   chat.attached = "opening"
   local unsure, is_stored = M.unsure(chat), chat.known or chat.stored
   local adapter, model = opts and opts.adapter, opts and opts.model
+  chat.is_adapter_chosen = chat.is_adapter_chosen or adapter ~= nil or chat.stored == true
   if not adapter and not is_stored then
     local chosen, its_model = choice.for_new_chat(require("codecompanion.config").options)
     adapter, model = chosen, model or its_model
@@ -135,6 +136,7 @@ function M.set_model(chat, adapter, model, done)
     say.chat(chat, problem, severity.ERROR)
   end
   local payload = { adapter = adapter, model = model, secrets = secrets }
+  chat.is_adapter_chosen = true
   if done then
     M.request(chat, "set_model", payload, done)
   else

@@ -2,6 +2,7 @@
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.chat_text")
+local look_for_model = require("codecompanion.chat.wire.look_for_model")
 local outgoing = require("codecompanion.chat.wire.outgoing")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
@@ -49,18 +50,24 @@ function M.send(chat, text, before)
   if api.nvim_get_current_buf() == chat.bufnr then
     view.cursor_to_input(chat)
   end
-  session.notify(chat, "submit", {
+  local payload = {
     submit_id = sent.submit_id,
     key = sent.key,
     text = text,
     snapshot = require("codecompanion.editor_context.snapshot").snapshot(),
     items = items,
-  })
-  if later then
-    later(function(answers)
-      session.notify(chat, "editor_context", { submit_id = sent.submit_id, items = answers })
-    end)
-  end
+  }
+  look_for_model.before(chat, function()
+    if not vim.list_contains(chat.outgoing, sent) then
+      return -- withdrawn meanwhile
+    end
+    session.notify(chat, "submit", payload)
+    if later then
+      later(function(answers)
+        session.notify(chat, "editor_context", { submit_id = sent.submit_id, items = answers })
+      end)
+    end
+  end)
   return true
 end
 

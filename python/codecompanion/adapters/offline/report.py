@@ -10,7 +10,8 @@ from codecompanion.formats.cutting import cut_line
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.messages import Message, ToolCall
 
-HELP = """No model answered. To set one up, run `:CodeCompanion adapter`: it lists what each adapter needs.
+HELP = """No model answered. To set one up, press `ga`, or run
+`:CodeCompanion adapter`: it lists what each adapter needs.
 
 I am the offline adapter, and nothing leaves this machine. Tell me what to do in plain words:
 
