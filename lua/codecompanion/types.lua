@@ -235,11 +235,12 @@
 ---@field until_ms integer
 ---@field fields table<string, any>
 
----The complete list of file changes that are currently reverted, as their folds show.
+---The complete lists of file changes that are currently reverted and unsaved, as their folds show.
 ---@class CodeCompanion.Event.ChangesReverted
 ---@field type "changes_reverted"
 ---@field chat string
 ---@field change_ids string[]
+---@field unsaved_ids string[]
 
 ---A tool call began or waits for approval. `title`: the fold title's first half, `read_file lua/foo.lua 1-120`.
 ---@class CodeCompanion.Event.ToolStarted
@@ -488,12 +489,15 @@
 ---@field duration_ms integer
 
 ---A file change made by a tool; `change_id` identifies it in `revert_changes` and `show_change`.
+---
+---`unsaved`: it is only in the editor's buffer.
 ---@class CodeCompanion.Wire.FileChange
 ---@field change_id string
 ---@field path string
 ---@field added integer
 ---@field removed integer
 ---@field reverted? boolean
+---@field unsaved? boolean
 
 ---One entry of a restored chat, in buffer order.
 ---
@@ -1256,7 +1260,8 @@
 ---→ `[{change_id, path, name, turn, turn_id, question, kind, tool, added, removed, state, reverted, time, …}]`.
 ---
 ---The file changes that tools made in this chat (`kind` "tool"), and those by which the user reverted or reapplied
----them ("revert", "reapply"; `tool` ""), newest first. With `hunks` each row has its `hunks`
+---them ("revert", "reapply"; `tool` ""), newest first. Unsaved changes that were saved or discarded meanwhile are
+---updated first, also in the buffer. With `hunks` each row has its `hunks`
 ---(`tools.files.diff.Hunk`), and whether each is `reverted`.
 ---@class CodeCompanion.Request.ListChanges
 ---@field id? integer

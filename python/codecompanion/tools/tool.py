@@ -130,7 +130,10 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A completed change to one file: its id in the log, the numbers of lines added and removed, and its diff."""
+    """A completed change to one file: its id in the log, the numbers of lines added and removed, and its diff.
+
+    `unsaved`: the change is only in the editor's buffer.
+    """
 
     change_id: str
     path: str
@@ -138,6 +141,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     added: int
     removed: int
     diff: str
+    unsaved: bool = False
 
 
 class RevertedChanges(msgspec.Struct, frozen=True, kw_only=True):

@@ -272,19 +272,24 @@ class Ask(Event, frozen=True, kw_only=True, tag="ask"):
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """A file change made by a tool; `change_id` identifies it in `revert_changes` and `show_change`."""
+    """A file change made by a tool; `change_id` identifies it in `revert_changes` and `show_change`.
+
+    `unsaved`: it is only in the editor's buffer.
+    """
 
     change_id: str
     path: str
     added: int
     removed: int
     reverted: bool = False
+    unsaved: bool = False
 
 
 class ChangesReverted(Event, frozen=True, kw_only=True, tag="changes_reverted"):
-    """The complete list of file changes that are currently reverted, as their folds show."""
+    """The complete lists of file changes that are currently reverted and unsaved, as their folds show."""
 
     change_ids: tuple[str, ...]
+    unsaved_ids: tuple[str, ...] = ()
 
 
 class ToolStarted(Event, frozen=True, kw_only=True, tag="tool_started"):

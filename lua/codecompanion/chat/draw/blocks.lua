@@ -40,7 +40,7 @@ M.LOST = " · since removed"
 M.CUT = " · cut to %d %%"
 
 ---Text in the line of a reverted file change.
-M.REVERTED = " · reverted"
+local REVERTED, UNSAVED = " · reverted", " · not saved"
 
 local MIN_TITLE = 12
 ---Minimum number of cells between a line and the text at its right edge.
@@ -321,6 +321,16 @@ function M.shortened(cleared)
   return type(cleared) == "number" and M.CUT:format(cleared) or cleared and M.CLEARED or nil
 end
 
+---Return the note of a file change that is not in its file, as text and highlight group, or nil.
+---@param change? table
+---@return { [1]: string, [2]: string }?
+function M.change_note(change)
+  if change and change.reverted then
+    return { REVERTED, "CodeCompanionUndone" }
+  end
+  return change and change.unsaved and { UNSAVED, "CodeCompanionToolSummary" } or nil
+end
+
 ---Return the keys of a result that is sent shortened; they are shown at the right edge of its line while the cursor is
 ---on it (`draw/view_marks.lua`).
 ---@param cleared boolean|integer
@@ -348,12 +358,12 @@ function M.tool_chunks(tool, width)
   local state = STATES[tool.status] or STATES.running
   local outcome = M.shortened(tool.cleared) or summary_of(tool)
   local title = vim.trim(M.one_line(tool.title))
-  local reverted = tool.change and tool.change.reverted and M.REVERTED or ""
+  local note = M.change_note(tool.change)
   if width then
-    local room = width - api.nvim_strwidth("▸ " .. state[1] .. reverted)
+    local room = width - api.nvim_strwidth("▸ " .. state[1] .. (note and note[1] or ""))
     local for_keys = tool.cleared and api.nvim_strwidth(M.cleared_keys(tool.cleared)) + MIN_GAP or 0
-    if reverted ~= "" and width < NARROW and api.nvim_strwidth(title .. outcome) > room then
-      outcome = "" -- the size of a reverted change is less important than its file
+    if note and width < NARROW and api.nvim_strwidth(title .. outcome) > room then
+      outcome = "" -- the size of a change that is not in the file is less important than its file
     end
     room = room - for_keys >= api.nvim_strwidth(outcome) + MIN_TITLE and room - for_keys or room
     if HAS_REASON[tool.status] and not tool.cleared then
@@ -377,7 +387,7 @@ function M.tool_chunks(tool, width)
     state,
     { title, "CodeCompanionTool" },
     { outcome, tool.cleared and "CodeCompanionCleared" or "CodeCompanionToolSummary" },
-    reverted ~= "" and { reverted, "CodeCompanionUndone" } or nil,
+    note,
   }
 end
 
@@ -429,8 +439,9 @@ function M.tool(tool)
   if shortened then
     eol[2] = { row = 0, col = #line, pos = "inline", chunks = { { shortened, "CodeCompanionCleared" } } }
   end
-  if tool.change and tool.change.reverted then
-    eol[#eol + 1] = { row = 0, col = #line, pos = "inline", chunks = { { M.REVERTED, "CodeCompanionUndone" } } }
+  local note = M.change_note(tool.change)
+  if note then
+    eol[#eol + 1] = { row = 0, col = #line, pos = "inline", chunks = { note } }
   end
   local block = { kind = "tool", lines = lines, marks = marks, eol = eol, item = tool }
   if #lines > 1 then

@@ -90,6 +90,9 @@ local function add_entry(chat, entry, list, header)
     list[#list + 1] = blocks.header(chat, entry.adapter or "", entry.model or "")
   end
   if entry.kind == "tool" then
+    if entry.change and entry.change.unsaved then
+      require("codecompanion.chat.draw.unsaved_changes").watch()
+    end
     local cleared = chat.cleared[entry.message_id]
     if cleared == nil and entry.cleared == true and not chat.marked then
       cleared = (entry.kept_percent or {})[1] or true

@@ -99,6 +99,9 @@ function M.finished(chat, event)
   else
     draw.append(chat, blocks.tool(tool))
   end
+  if tool.change and tool.change.unsaved then
+    require("codecompanion.chat.draw.unsaved_changes").watch()
+  end
 end
 
 ---Remove a note from a line that has it.
@@ -160,41 +163,44 @@ function M.set_lost(chat, item, lost)
   set_note(chat, item, "lost", lost)
 end
 
----Set whether the file change of a call is in effect: the fold of a reverted change shows this.
+---Set whether the file change of a call is in effect and saved: its fold shows if it is not.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@param reverted boolean
-local function set_reverted(chat, item, reverted)
-  if (item.change.reverted == true) == reverted then
+---@param unsaved boolean
+local function set_change(chat, item, reverted, unsaved)
+  local change = item.change
+  if (change.reverted == true) == reverted and (change.unsaved == true) == unsaved then
     return
   end
   local first = marks.item_rows(chat, item)
   if not first then
     return
   end
-  item.change.reverted = reverted
-  if reverted then
+  local before = blocks.change_note(change)
+  if before then
+    remove_note(chat, first, before[1])
+  end
+  change.reverted, change.unsaved = reverted, unsaved
+  local note = blocks.change_note(change)
+  if note then
     api.nvim_buf_set_extmark(chat.bufnr, marks.decor, first, 0, {
-      virt_text = { { blocks.REVERTED, "CodeCompanionUndone" } },
+      virt_text = { note },
       virt_text_pos = "eol",
       hl_mode = "combine",
     })
-    return
   end
-  remove_note(chat, first, blocks.REVERTED)
 end
 
----Update which calls have a reverted file change.
+---Update which calls have a reverted or unsaved file change.
 ---@param chat CodeCompanion.Chat
 ---@param change_ids string[] All changes that are now reverted
-function M.reverted(chat, change_ids)
-  local gone = {}
-  for _, id in ipairs(change_ids) do
-    gone[id] = true
-  end
+---@param unsaved_ids string[] All changes that are only in a buffer
+function M.reverted(chat, change_ids, unsaved_ids)
   for _, item in pairs(chat.items) do
     if item.change then
-      set_reverted(chat, item, gone[item.change.change_id] == true)
+      local id = item.change.change_id
+      set_change(chat, item, vim.list_contains(change_ids, id), vim.list_contains(unsaved_ids, id))
     end
   end
   vim.cmd.redraw({ bang = false })

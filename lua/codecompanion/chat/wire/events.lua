@@ -251,7 +251,7 @@ function M.tool_finished(chat, event)
 end
 
 function M.changes_reverted(chat, event)
-  tools.reverted(chat, event.change_ids)
+  tools.reverted(chat, event.change_ids, event.unsaved_ids or {})
   turn_line.reverted(chat, event.change_ids)
 end
 

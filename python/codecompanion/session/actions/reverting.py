@@ -18,10 +18,12 @@ import msgspec
 from codecompanion.errors import Busy, InputError, StoreError, ToolError
 from codecompanion.formats import text_files
 from codecompanion.model.history import FileChangeEnded, FileChangeStarted, LogEvent
+from codecompanion.model.messages import Message
+from codecompanion.session.actions.unsaved_changes import settle_unsaved
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.files.change_list import FileChanged, changes_of, kind_of
 from codecompanion.session.files.file_log import FileLog
-from codecompanion.session.files.revert_note import revert_note, sentence_for_user
+from codecompanion.session.files.revert_note import missing_note, revert_note, sentence_for_user
 from codecompanion.session.files.revert_plan import (
     Clash,
     Contents,
@@ -59,6 +61,7 @@ class Reverter:
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
         self._contents = Contents(lambda sha256: chat.services.store.read_blob(sha256))
+        self._settling = asyncio.Lock()
 
     async def carry_out(self, request: ListChanges | ShowChange | RevertChanges) -> Any:
         """Carry out the user's request; return the answer defined in `requests`.
@@ -68,13 +71,18 @@ class Reverter:
         """
         match request:
             case ListChanges(hunks=hunks):
+                await self.settle()
                 return await self._list(hunks)
             case ShowChange(change_id=change_id, texts=texts):
                 return await self._show(change_id, texts=texts)
             case RevertChanges():
                 if self._chat.state is not State.IDLE:
                     raise Busy("Wait until the reply is complete, or stop it with q, then revert.")
+                lost = {change.id: change.began.name for change in await self.settle()}
                 answer: dict[str, Any] = {}
+                if lost.keys() & set(request.changes):  # reverting them now would reapply them
+                    names = dict.fromkeys(lost[one] for one in request.changes if one in lost)
+                    return _answer([], [], missing=list(names), is_back=False)
 
                 async def work() -> str:
                     if request.hunk is None:
@@ -87,9 +95,19 @@ class Reverter:
                 return answer
 
     def tell(self, events: Sequence[LogEvent]) -> None:
-        """Send the ids of the reverted changes to the editor."""
-        found = tuple(change.id for change in changes_of(events) if change.reverted)
-        self._chat.emit(ChangesReverted(chat=self._chat.chat_id, change_ids=found))
+        """Send the ids of the reverted and of the unsaved changes to the editor."""
+        changes = changes_of(events)
+        reverted = tuple(change.id for change in changes if change.reverted)
+        unsaved = tuple(change.id for change in changes if change.is_unsaved)
+        self._chat.emit(ChangesReverted(chat=self._chat.chat_id, change_ids=reverted, unsaved_ids=unsaved))
+
+    async def settle(self) -> Sequence[FileChanged]:
+        """Update the unsaved changes that were saved or discarded since; return the discarded ones."""
+        async with self._settling:
+            settled, lost = await settle_unsaved(self._chat, self._contents)
+            if settled:
+                self.tell(await self._chat.log.events())
+        return lost
 
     # ---- listing
 
@@ -147,16 +165,20 @@ class Reverter:
         for step in todo:
             by_path.setdefault(step.change.began.path, []).append(step)
         done: list[str] = []
+        missing: list[str] = []
         conflicts: list[Conflict] = []
         for of_file in by_path.values():
-            taken, left = await self._revert_steps(of_file, markers=markers)
+            taken, left, is_changed = await self._revert_steps(of_file, markers=markers)
             conflicts += left
-            if taken:
+            if not is_changed and not left and not taken[0].is_back:
+                missing.append(taken[0].change.began.name)
+                await self._add_note(missing_note(missing[-1], _which_changes(taken), self._chat.services.new_token()))
+            elif taken:
                 name = taken[0].change.began.name
                 done.append((f"{len(taken)} of {len(of_file)} changes to " if left else "") + name)
                 await self._tell_model(name, _which_changes(taken), back=taken[0].is_back)
         self.tell(await self._chat.log.events())
-        return _answer(done, conflicts, is_back=all(step.is_back for step in todo))
+        return _answer(done, conflicts, missing=missing, is_back=all(step.is_back for step in todo))
 
     async def _revert_hunk(self, wanted: Sequence[str], hunk: int, *, markers: bool) -> dict[str, Any]:
         """Revert or reapply one hunk of a change; the change stays in effect until all of its hunks are reverted."""
@@ -165,7 +187,7 @@ class Reverter:
         if change is None:
             raise InputError("This change is not in the chat's history.")
         step = hunk_to_revert(change, hunk, by_id)
-        conflict = await self._revert_file([step], markers=markers, hunk=hunk)
+        conflict, is_changed = await self._revert_file([step], markers=markers, hunk=hunk)
         if conflict is not None:
             return _answer([], [conflict], is_back=step.is_back)
         events = await self._chat.log.events()
@@ -173,6 +195,10 @@ class Reverter:
         is_whole = not now.hunks_gone if step.is_back else now.reverted
         name = change.began.name
         which = "your change" if is_whole and not step.is_back else "a part of your change"
+        if not (is_changed or step.is_back):
+            await self._add_note(missing_note(name, which, self._chat.services.new_token()))
+            self.tell(events)
+            return _answer([], [], missing=[name], is_back=False)
         await self._tell_model(name, which, back=step.is_back)
         self.tell(events)
         # Reapplying the last missing hunk is reported as a hunk, like its revert.
@@ -181,31 +207,34 @@ class Reverter:
 
     async def _revert_steps(
         self, steps: Sequence[RevertStep], *, markers: bool
-    ) -> tuple[list[RevertStep], list[Conflict]]:
-        """Revert the changes of one file together or, if later edits overlap, as many as possible."""
-        conflict = await self._revert_file(steps, markers=markers)
+    ) -> tuple[list[RevertStep], list[Conflict], bool]:
+        """Revert the changes of one file together or, if later edits overlap, as many as possible.
+
+        The last value is whether the file was changed.
+        """
+        conflict, is_changed = await self._revert_file(steps, markers=markers)
         if conflict is None:
-            return list(steps), []
+            return list(steps), [], is_changed
         if len(steps) == 1 or not conflict.can_compare:
-            return [], [conflict]
+            return [], [conflict], False
         taken: list[RevertStep] = []
         left: list[Conflict] = []
         for step in steps:
-            conflict = await self._revert_file([step], markers=False)
+            conflict, _ = await self._revert_file([step], markers=False)
             if conflict is None:
                 taken.append(step)
                 continue
             hunks = hunks_of(await asyncio.to_thread(self._contents.diff, step.change))
             which = f"change at line {hunks[0].line}: " if hunks else ""
             left.append(msgspec.structs.replace(conflict, reason=which + conflict.reason))
-        return taken, left
+        return taken, left, True
 
     async def _revert_file(
         self, steps: Sequence[RevertStep], *, markers: bool, hunk: int | None = None
-    ) -> Conflict | None:
+    ) -> tuple[Conflict | None, bool]:
         """Revert the changes of one file, in this order, as a single change.
 
-        Return a conflict if it was left unchanged.
+        Return a conflict or None, and whether the file was changed: it may have lost the changes before.
 
         With `hunk`, revert only this hunk of a single change.
         """
@@ -220,17 +249,17 @@ class Reverter:
             except (Clash, ToolError, StoreError) as problem:
                 overlaps = isinstance(problem, Clash) and problem.overlaps
                 can_mark = overlaps and isinstance(problem, Clash) and problem.marked is not None
-                return Conflict(str(path), name, str(problem), ids, overlaps, can_mark)
+                return Conflict(str(path), name, str(problem), ids, overlaps, can_mark), False
             if plan.proposal is None:
                 await self._log_as_done(path, name, plan.reverts, context)
-                return None
+                return None, bool(oldest.began.link)
             try:
                 if await carry_out(plan.proposal, context, plan.reverts, save=plan.save) is not None:
                     await asyncio.to_thread(_restore_mode, path, oldest)
-                    return None
+                    return None, True
             except ToolError as problem:
-                return Conflict(str(path), name, str(problem), ids)
-        return Conflict(str(path), name, "keeps changing in the editor", ids)
+                return Conflict(str(path), name, str(problem), ids), False
+        return Conflict(str(path), name, "keeps changing in the editor", ids), False
 
     def _context(self, opened: Opened) -> ToolContext:
         services, chat = self._chat.services, self._chat
@@ -256,7 +285,9 @@ class Reverter:
 
     async def _tell_model(self, name: str, which: str, *, back: bool) -> None:
         """Add a note to the next request that says which change of a file was reverted; show it to the user too."""
-        note = revert_note(name, which, self._chat.services.new_token(), back=back)
+        await self._add_note(revert_note(name, which, self._chat.services.new_token(), back=back))
+
+    async def _add_note(self, note: Message) -> None:
         self._chat.context.add(note)
         await self._chat.context.join("", self._chat.log.view.cycle + 1)
         self._chat.notice(Severity.INFO, sentence_for_user(note))
@@ -280,15 +311,21 @@ def _restore_mode(path: Path, oldest: FileChanged) -> None:
             set_mode(path, oldest.began.mode)
 
 
-def _answer(done: Sequence[str], conflicts: Sequence[Conflict], *, is_back: bool) -> dict[str, Any]:
-    text = _sentence(done, conflicts, "Reapplied" if is_back else "Reverted")
-    return {"text": text, "reverted": len(done), "reapplied": is_back and bool(done), "conflicts": conflicts}
+def _answer(
+    done: Sequence[str], conflicts: Sequence[Conflict], *, missing: Sequence[str] = (), is_back: bool
+) -> dict[str, Any]:
+    text = _sentence(done, conflicts, missing, "Reapplied" if is_back else "Reverted")
+    reapplied = is_back and bool(done)
+    return {"text": text, "reverted": len(done) + len(missing), "reapplied": reapplied, "conflicts": conflicts}
 
 
-def _sentence(done: Sequence[str], conflicts: Sequence[Conflict], verb: str) -> str:
+def _sentence(done: Sequence[str], conflicts: Sequence[Conflict], missing: Sequence[str], verb: str) -> str:
     parts = []
     if done:
         parts.append(f"{verb} {done[0] if len(done) == 1 else f'{len(done)} files'}.")
+    if missing:
+        files = f"{missing[0]} no longer has" if len(missing) == 1 else f"{len(missing)} files no longer have"
+        parts.append(f"Nothing to revert: {files} the change.")
     if conflicts:
         names = ", ".join(f"{one.name} ({one.reason})" for one in conflicts[:3])
         more = f" and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""

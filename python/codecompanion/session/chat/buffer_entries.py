@@ -47,6 +47,8 @@ _DRAWN = frozenset((
 """The event types that `_Drawing` handles; about half of a log's events are of other types."""
 ASKED_TO_GO_ON = "Asked the model to continue its reply."
 """Shown in place of the message that asks the model to continue its reply."""
+_OLD_MARK = " · not saved"
+"""The end of an unsaved change's summary in older logs, which is now drawn from the change's state."""
 _ASKED = ("user", "updated", "gathered", "mentioned")
 CLOSED = "Neovim or its Python process was closed."
 """Shown at the end of an interrupted turn if a call was waiting for approval, as the call's line says."""
@@ -71,19 +73,22 @@ def entries(events: Sequence[history.LogEvent], before: Before = Before()) -> li
     page, unseen = pages(events, undone)
     for place, event in enumerate(events):
         drawing.take(event.payload, is_old=place <= page, is_page=place == page, unseen=unseen)
-    return _with_reverted(events, drawing.shown)
+    return _with_state(events, drawing.shown)
 
 
-def _with_reverted(events: Sequence[history.LogEvent], shown: list[Entry]) -> list[Entry]:
-    """Return the entries with the reverted file changes marked."""
+def _with_state(events: Sequence[history.LogEvent], shown: list[Entry]) -> list[Entry]:
+    """Return the entries with the reverted and the unsaved file changes marked."""
     from codecompanion.session.files.change_list import changes_of  # not needed at startup
 
-    reverted = {change.id for change in changes_of(events) if change.reverted}
-    if not reverted:
+    changes = {change.id: change for change in changes_of(events) if change.reverted or change.is_unsaved}
+    if not changes:
         return shown
 
-    def now(change: FileChange) -> FileChange:
-        return msgspec.structs.replace(change, reverted=True) if change.change_id in reverted else change
+    def now(shown: FileChange) -> FileChange:
+        change = changes.get(shown.change_id)
+        if change is None:
+            return shown
+        return msgspec.structs.replace(shown, reverted=change.reverted, unsaved=change.is_unsaved)
 
     replace = msgspec.structs.replace
     return [
@@ -273,7 +278,7 @@ class _Drawing:
             call_id=call_id,
             name=record.name if record else name,
             title=record.title if record else title,
-            summary=record.summary if record else ("interrupted" if message.is_error else ""),
+            summary=record.summary.removesuffix(_OLD_MARK) if record else ("interrupted" if message.is_error else ""),
             status=record.status if record else ("cancelled" if message.is_error else "ok"),
             adapter=self._adapter,
             model=self._model,

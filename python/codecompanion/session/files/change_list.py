@@ -43,6 +43,11 @@ class FileChanged(msgspec.Struct, frozen=True, kw_only=True):
     touched: frozenset[int] = frozenset()
 
     @property
+    def is_unsaved(self) -> bool:
+        """Return whether the change is in effect in a buffer, but not on disk yet."""
+        return self.state == "unsaved" and not self.reverted
+
+    @property
     def id(self) -> str:
         """Return the id of the change."""
         return self.began.change_id

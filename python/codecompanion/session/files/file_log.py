@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from codecompanion.model.history import FileChangeEnded, FileChangeStarted
 from codecompanion.tools.tool import ChangeResult, PendingChange
@@ -14,7 +14,7 @@ class FileLog:
 
     def __init__(
         self,
-        write: Callable[..., Awaitable[Sequence[object]]],
+        write: Callable[..., Awaitable[object]],
         put_blob: Callable[[bytes], str],
         new_id: Callable[[], str],
         turn_id: str = "",

@@ -93,7 +93,16 @@ async def open_stored(services: Services, request: OpenChat) -> Session | None:
     await _render_ahead(session)
     if shown is not None:
         session.send_older(lambda: send_older_pieces(session, events, shown, read_only=False))
+    await _settle_unsaved(session, events)
     return session
+
+
+async def _settle_unsaved(session: Session, events: Sequence[LogEvent]) -> None:
+    """Update changes that were unsaved when the chat was closed; most chats have none."""
+    from codecompanion.session.files.change_list import changes_of  # not needed at startup
+
+    if any(change.is_unsaved for change in changes_of(events)):
+        await session.changes.settle()
 
 
 async def _newest(services: Services, request: OpenChat) -> Newest | None:

@@ -358,7 +358,7 @@ class ToolRound:
             status=ran.status,
             tokens=message.tokens,
             duration_ms=ran.output.duration_ms,
-            change=change_event(shown_change(change)),
+            change=change_event(shown_change(change), unsaved=change is not None and change.unsaved),
         )
         return (MessageAdded(message=message), happened), finished
 
@@ -370,11 +370,11 @@ def shown_change(change: FileChange | None) -> ChangeShown | None:
     return ChangeShown(change.change_id, change.path, change.added, change.removed, cut_diff(change.diff))
 
 
-def change_event(change: ChangeShown | None) -> events.FileChange | None:
+def change_event(change: ChangeShown | None, *, unsaved: bool = False) -> events.FileChange | None:
     """Return the change as the editor receives it."""
     if change is None or not change.change_id:
         return None
-    return events.FileChange(change.change_id, change.path, change.added, change.removed)
+    return events.FileChange(change.change_id, change.path, change.added, change.removed, unsaved=unsaved)
 
 
 def cut_diff(diff: str) -> str:

@@ -164,8 +164,9 @@ async def _carry_out(
     )
     added, removed = count_lines(diff)
     change = FileChange(
-        change_id=change_id, path=str(proposal.path), name=proposal.name, added=added, removed=removed, diff=diff
-    )
+        change_id=change_id, path=str(proposal.path), name=proposal.name, added=added, removed=removed, diff=diff,
+        unsaved=changed.state == "unsaved",
+    )  # fmt: skip
     left = None if changed.text is None else text_files.encode(TextFile(changed.text))
     await recorder.end(change_id, ChangeResult(state=changed.state, after=left, added=added, removed=removed))
     opened = context.opened.at(proposal.path)
@@ -231,7 +232,6 @@ def _output(outcome: Outcome, proposal: Proposal, sentence: str, otherwise: str)
     if otherwise:
         summary += " · edited by you"
     if outcome.state == "unsaved":
-        summary += " · not saved"
         notes.append(
             "The file has unsaved changes in the editor, so the edit is in the buffer and not on disk yet: read_file"
             " and grep_search show it, but commands do not see it until the user saves the file."
