@@ -172,9 +172,52 @@ def test_a_second_chat_shares_the_split_if_two_would_be_narrow(
     assert chat.nvim.lua("return vim.api.nvim_get_current_buf()") != first
 
 
-def test_a_narrow_window_is_not_used_for_the_chat(nvim_factory: Callable[..., Nvim]) -> None:
-    """With two files side by side in 80 columns, the chat floats above them."""
-    assert windows(opened(nvim_factory, (80, 24), before="vim.cmd.vsplit()\n")) == [(True, 78)]
+@pytest.mark.parametrize("layout", ["vsplit", "split"])
+@pytest.mark.parametrize("columns", [80, 90])
+def test_of_two_files_the_current_one_stays_visible(
+    nvim_factory: Callable[..., Nvim], columns: int, layout: str
+) -> None:
+    """The chat takes the other window, and the cursor returns to the file when the chat is hidden or closed."""
+    before = f"vim.cmd.edit('test.py')\nvim.cmd.{layout}('code.py')\n"
+    chat = opened(nvim_factory, (columns, 24), before=before)
+    files = "vim.tbl_map(function(win) return vim.fn.expand('#' .. vim.api.nvim_win_get_buf(win) .. ':t') end,"
+    shown = f"return {files} vim.api.nvim_tabpage_list_wins(0))"
+    assert [is_float for is_float, _ in windows(chat)] == [False]
+    assert "code.py" in chat.nvim.lua(shown)
+    assert "test.py" not in chat.nvim.lua(shown)
+    for leave in ("CodeCompanionChat Toggle", "quit"):
+        chat.nvim.command(leave)
+        chat.nvim.wait_for(lambda: chat.nvim.lua("return vim.fn.expand('%')") == "code.py", "the file")
+        assert sorted(chat.nvim.lua(shown)) == ["code.py", "test.py"]
+        chat.nvim.command("CodeCompanionChat Toggle")
+        assert len(windows(chat)) == 1
+    chat.nvim.command("CodeCompanionChat")
+    assert "code.py" in chat.nvim.lua(shown), "a second chat takes the place of the first one"
+
+
+def test_a_chat_floats_only_where_no_window_has_room(nvim_factory: Callable[..., Nvim]) -> None:
+    """With two files in 60 columns. The float names the keys that hide it."""
+    chat = opened(nvim_factory, (60, 24), before="vim.cmd.vsplit()\n")
+    assert windows(chat) == [(True, 58)]
+    chat.nvim.wait_screen("<C-w>w hides ╯")
+    chat.nvim.feed("<C-w>w")
+    chat.nvim.wait_for(lambda: windows(chat) == [], "the chat is hidden")
+
+
+@pytest.mark.parametrize("binary", [find_nvim() or "nvim", *other_nvims()])
+@pytest.mark.parametrize("laststatus", [0, 1, 2, 3])
+def test_the_state_is_shown_once(nvim_factory: Callable[..., Nvim], binary: str, laststatus: int) -> None:
+    """It was shown twice in a float of Neovim 0.12, and the winbar stayed when the chat was moved to a split."""
+    chat = ChatDriver(nvim_factory(init=INIT, size=(60, 24), binary=binary))
+    chat.setup({"display": {"chat": {"window": {"layout": "float"}}}})
+    chat.nvim.command(f"set laststatus={laststatus} | edit code.py")
+    chat.open()
+    chat.push(METER)
+    for move in ("", "wincmd J", "only", "set laststatus=2", "set laststatus=3", "CodeCompanionChat Toggle"):
+        chat.nvim.command(move)
+        chat.nvim.settle()
+        count = chat.nvim.screen().count("28 %")
+        assert count == (0 if "Toggle" in move else 1), (move, chat.nvim.screen())
 
 
 def test_quitting_a_chat_in_the_only_window_restores_the_file(nvim_factory: Callable[..., Nvim]) -> None:

@@ -132,7 +132,7 @@ def test_the_help_names_every_key_and_command(nvim_factory: Callable[..., Nvim],
 def test_an_entry_runs_and_one_with_an_argument_begins_the_command(nvim_factory: Callable[..., Nvim]) -> None:
     chat = wide(nvim_factory)
     chat.nvim.command("CodeCompanion")
-    chat.nvim.wait_screen("Open a new chat in this window +/new  :CodeCompanionChat New")
+    chat.nvim.wait_screen("Open a new chat +/new  :CodeCompanionChat New")
     chat.nvim.feed("/Attach the text of a web page<CR><CR>")
     chat.nvim.wait_for(lambda: chat.nvim.lines()[-1] == "/fetch ", "the beginning of the command")
     chat.nvim.wait_lua("return vim.api.nvim_get_mode().mode == 'i'")

@@ -45,8 +45,8 @@ function M.give_way(hide)
   end
 end
 
----Let `:q` in a chat that replaced the only window, for lack of space, restore the file instead of exiting Neovim, as
----it would with a split.
+---Let `:q` in a chat that replaced a file, for lack of space, restore the file instead of closing its window or exiting
+---Neovim, as it would with a split.
 ---@param chat CodeCompanion.Chat
 function M.survive_quit(chat)
   api.nvim_create_autocmd("QuitPre", {
@@ -55,11 +55,18 @@ function M.survive_quit(chat)
     callback = function()
       local replaced = chat.replaced
       local asked_for = options.display().window.layout == "buffer"
-      if asked_for or vim.fn.winnr("$") > 1 or not replaced or not api.nvim_buf_is_valid(replaced) then
+      local is_in_its_place = vim.fn.winnr("$") == 1 or vim.w.codecompanion_layout == "buffer"
+      if asked_for or not is_in_its_place or not replaced or not api.nvim_buf_is_valid(replaced) then
         return
       end
+      local from = vim.w.codecompanion_opened_from
       chat.replaced = nil
       api.nvim_open_win(replaced, false, { split = "above", win = api.nvim_get_current_win() })
+      vim.schedule(function()
+        if vim.list_contains(api.nvim_tabpage_list_wins(0), from) then
+          api.nvim_set_current_win(from)
+        end
+      end)
     end,
   })
 end

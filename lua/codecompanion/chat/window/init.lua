@@ -31,9 +31,7 @@ function M.dress(chat, win)
     number = false,
     relativenumber = false,
     signcolumn = "no",
-    statusline = shown.is_plain_statusline() and shown.STATUSLINE or "", -- the user's own status line is kept
-    winbar = shown.wants_winbar(win) and shown.WINBAR or nil,
-  }, config.opts or {})
+  }, shown.bars(win), config.opts or {})
   for name, value in pairs(values) do
     -- an option that already has its value is not set: setting 'foldlevel' closes folds opened by the user. But Neovim
     -- 0.12 gives a float its status line only when the option is set, not when it is copied from its buffer's last
@@ -109,6 +107,7 @@ function M.watch_sizes()
   api.nvim_create_autocmd("WinEnter", { group = group, callback = give_way })
   local refit_all = vim.schedule_wrap(function(args)
     for _, chat in ipairs(registry.list()) do
+      shown.update_bars(chat)
       M.refit(chat)
       if args.event == "WinResized" then
         view.follow(chat, view.followers(chat)) -- a window that opens below would leave only the input visible
@@ -213,10 +212,9 @@ function M.open(chat, layout_name)
     return present
   end
   local config = vim.tbl_extend("force", options.display().window, layout_name and { layout = layout_name } or {})
-  config.layout = layout.with_room(config)
-  if config.layout == "buffer" and vim.wo.winfixbuf then
-    config.layout = "float" -- this window is fixed to its buffer
-  end
+  local here = api.nvim_get_current_win()
+  local layout_used, taken = layout.with_room(config)
+  config.layout = layout_used
   local shared = shared_split(config)
   if shared then
     folds.remember(assert(registry.by_buffer(api.nvim_win_get_buf(shared))), shared)
@@ -227,8 +225,10 @@ function M.open(chat, layout_name)
   elseif config.layout == "here" then
     M.put(0, chat.bufnr)
   elseif config.layout == "buffer" then
-    chat.replaced = api.nvim_get_current_buf()
-    api.nvim_set_current_buf(chat.bufnr)
+    taken = taken or here
+    chat.replaced = api.nvim_win_get_buf(taken)
+    M.put(taken, chat.bufnr)
+    api.nvim_set_current_win(taken)
     covering.survive_quit(chat)
   elseif config.layout == "float" then
     api.nvim_open_win(chat.bufnr, true, layout.float(config))
@@ -236,7 +236,10 @@ function M.open(chat, layout_name)
     open_split(chat, config)
   end
   local win = api.nvim_get_current_win()
-  api.nvim_win_set_var(win, "codecompanion_layout", config.layout)
+  if win ~= taken or api.nvim_win_get_config(win).relative == "" then -- else a float that shows another chat
+    api.nvim_win_set_var(win, "codecompanion_layout", config.layout)
+    api.nvim_win_set_var(win, "codecompanion_opened_from", here)
+  end
   if vim.w[win].codecompanion_chat ~= chat.bufnr then -- usually done when it starts to show the chat
     M.dress(chat, win)
   end
@@ -286,7 +289,11 @@ function M.hide(chat)
       return other ~= win and api.nvim_win_get_config(other).relative == ""
     end, api.nvim_tabpage_list_wins(0))
     if chat.replaced and api.nvim_buf_is_valid(chat.replaced) then
+      local from = vim.w[win].codecompanion_opened_from
       M.put(win, chat.replaced)
+      if win == api.nvim_get_current_win() and vim.list_contains(others, from) then
+        api.nvim_set_current_win(from)
+      end
     elseif #others > 0 or #api.nvim_list_tabpages() > 1 then
       api.nvim_win_close(win, true)
     else

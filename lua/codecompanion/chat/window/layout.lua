@@ -7,6 +7,7 @@ local M = {}
 
 local FLOAT_COLUMNS, FLOAT_ROWS = 100, 30
 local BESIDE = 40 -- columns left to the window beside a split
+local LEAST_COLUMNS, LEAST_ROWS = 38, 8 -- smallest window that a chat takes; 80 columns hold two of them
 
 ---@param size number|fun(): number
 ---@param whole integer
@@ -44,6 +45,7 @@ function M.float(config)
   local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
   local width = math.max(10, float_cells(config.width, columns, FLOAT_COLUMNS))
   local height = math.max(3, float_cells(config.height, rows, FLOAT_ROWS))
+  local covers = width * height > columns * rows / 2 -- roughly as `covering` decides
   return {
     relative = config.relative,
     width = width,
@@ -52,6 +54,8 @@ function M.float(config)
     col = math.max(0, math.floor((columns - width - 2) / 2)),
     border = config.border,
     title = " CodeCompanion ",
+    footer = covers and " <C-w>w hides " or nil,
+    footer_pos = covers and "right" or nil,
   }
 end
 
@@ -70,19 +74,57 @@ function M.has_room_for(config, splits)
   return vim.o.columns >= min_width(config) * splits + BESIDE
 end
 
+---Return whether a chat may take a window: it is large enough and not fixed to its buffer.
+---@param win integer
+---@return boolean
+local function is_free(win)
+  local is_large = api.nvim_win_get_width(win) >= math.min(LEAST_COLUMNS, vim.o.columns)
+  return is_large and not vim.wo[win].winfixbuf
+end
+
+---Return the window for a chat without a split of its own: that of another chat or file, so that the current file
+---remains visible, else the current one.
+---@return integer? win nil if none is large enough
+local function window_to_take()
+  local here = api.nvim_get_current_win()
+  local least_rows = math.min(LEAST_ROWS, api.nvim_win_get_height(here))
+  local function shows_chat(win)
+    return vim.bo[api.nvim_win_get_buf(win)].filetype == "codecompanion"
+  end
+  local others = vim.tbl_filter(function(win)
+    local is_file = vim.bo[api.nvim_win_get_buf(win)].buftype == ""
+    local is_plain = api.nvim_win_get_config(win).relative == "" and not vim.wo[win].diff
+    local is_high = api.nvim_win_get_height(win) >= least_rows
+    return win ~= here and (is_file or shows_chat(win)) and is_plain and is_high and is_free(win)
+  end, api.nvim_tabpage_list_wins(0))
+  local previous = vim.fn.win_getid(vim.fn.winnr("#"))
+  table.sort(others, function(a, b)
+    local first, second = shows_chat(a), shows_chat(b)
+    if first ~= second then
+      return first
+    end
+    return a ~= b and (a == previous or b ~= previous and api.nvim_win_get_width(a) > api.nvim_win_get_width(b))
+  end)
+  if vim.bo.buftype == "" and others[1] then
+    return others[1]
+  end
+  return (shows_chat(here) or is_free(here)) and here or nil
+end
+
 ---Return the layout to use: a split that would be too narrow is replaced.
 ---@param config table
----@return string
+---@return string layout
+---@return integer? win The window for `buffer`, by default the current one
 function M.with_room(config)
-  local least = min_width(config)
-  if config.layout ~= "vertical" or cells(config.width, vim.o.columns) >= least then
-    return config.layout
+  local least, name = min_width(config), config.layout
+  if name == "vertical" and cells(config.width, vim.o.columns) < least and vim.o.columns < least + BESIDE then
+    name = config.narrow_layout
+    if name == "buffer" then
+      local win = window_to_take()
+      return win and "buffer" or "float", win
+    end
   end
-  if vim.o.columns >= least + BESIDE then
-    return "vertical"
-  end
-  local narrow = api.nvim_win_get_width(0) < math.min(least, vim.o.columns)
-  return config.narrow_layout == "buffer" and narrow and "float" or config.narrow_layout
+  return name == "buffer" and vim.wo.winfixbuf and "float" or name
 end
 
 ---@param config table

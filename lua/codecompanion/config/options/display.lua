@@ -50,8 +50,8 @@ local window = {
     type = "string",
     enum = { "float", "buffer", "tab", "horizontal", "vertical" },
     default = "buffer",
-    description = "Layout if there is no room for a vertical split; `buffer` uses the current Neovim window, or a float"
-      .. " if it is narrow.",
+    description = "Layout if there is no room for a vertical split; `buffer` takes the window of another file, else the"
+      .. " current one, or floats if both are narrow.",
   },
   size("height", 0.8, "Height: a fraction of the editor (up to 1), or lines."),
   {

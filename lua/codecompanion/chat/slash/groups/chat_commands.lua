@@ -13,7 +13,7 @@ end
 return {
   {
     name = "new",
-    description = "Open a new chat in this window", -- this one keeps running; the keys for the next chat return to it
+    description = "Open a new chat", -- here; this one keeps running, and the keys for the next chat return to it
     run = function()
       require("codecompanion.chat.life").open({ layout = "here" })
     end,
