@@ -57,7 +57,7 @@ def test_q_stops_a_visible_turn_and_asks_about_one_that_is_not(chat: ChatDriver)
 def test_q_ends_a_macro_and_starts_none(chat: ChatDriver) -> None:
     """Otherwise the next key would name a register. In an idle chat, a message says that nothing is running."""
     chat.nvim.feed("q")
-    chat.nvim.wait_screen("Nothing is running in this chat")
+    chat.nvim.wait_screen("Nothing is running; <C-c> closes the chat")
     assert chat.nvim.lua("return vim.fn.reg_recording()") == ""
     chat.nvim.command("enew")
     chat.nvim.feed("qaix<Esc>")

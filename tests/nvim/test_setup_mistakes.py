@@ -69,14 +69,23 @@ def test_a_single_long_mistake_is_shortened_to_a_line_that_fits(
         (
             "{ interactions = { chat = { adapter = 'antropic' } } }",
             80,
-            "interactions.chat.adapter is wrong: :CodeCompanion problems",
+            'interactions.chat.adapter: there is no adapter "antropic"',
+        ),
+        (
+            "{ adapters = { http = { mine = { extends = 'openai', env = { api_key = 'sk-swift-1234' } } } } }",
+            90,
+            "env.api_key: expected the name of an environment variable, not the key itself",
         ),
         (
             "{ completion = { debounce = '1' }, displya = {} }",
             80,
             "2 mistakes, first completion.debounce: :CodeCompanion problems",
         ),
-        ("{ display = { chat = { window = { width = 'wide' } } } }", 60, "display.chat.window.width is wrong"),
+        (
+            "{ display = { chat = { window = { width = 'wide' } } } }",
+            60,
+            'display.chat.window.width: got "wide"',
+        ),
         ("{ completion = { debounce = '1' }, displya = {} }", 60, "2 mistakes in setup(): :CodeCompanion problems"),
     ],
 )

@@ -32,6 +32,10 @@ local function about_mistakes(problems, is_all)
   if #problems == 1 then
     local sentences = { "setup(): " .. first .. (is_all and "" or ("%s More: %s"):format(stop, MORE)), first }
     if option then
+      local clause, short = first:sub(#option + 3):match("^[^:;]+"), option:match("[^.]+%.[^.]+$")
+      sentences[#sentences + 1] = clause and ("%s: %s"):format(option, clause)
+      sentences[#sentences + 1] = clause and short and ("%s: %s · %s"):format(short, clause, MORE)
+      sentences[#sentences + 1] = clause and short and ("%s: %s"):format(short, clause)
       vim.list_extend(sentences, { ("%s is wrong: %s"):format(option, MORE), option .. " is wrong" })
     end
     return vim.list_extend(sentences, { "1 mistake in setup(): " .. MORE, "1 mistake: " .. MORE })

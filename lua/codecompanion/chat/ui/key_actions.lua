@@ -54,6 +54,12 @@ local function sees_the_turn(chat)
   return vim.fn.line("w$") >= anchors.position(chat, "tail")
 end
 
+---@return string
+local function nothing_runs()
+  local close = keys.keys("close", "n")[1]
+  return close and ("Nothing is running; %s closes the chat"):format(close) or "Nothing is running in this chat"
+end
+
 ---Stop the running work; ask first if the running turn is not visible. The key never starts recording a macro, because
 ---the next key would name the register. It ends a recording that was started elsewhere.
 function M.stop(chat)
@@ -62,7 +68,7 @@ function M.stop(chat)
   end
   if not require("codecompanion.chat.state.chat_status").is_busy(chat) then
     return require("codecompanion.chat.sources.attach_source").stop(chat)
-      or say.hint("Nothing is running in this chat.")
+      or say.hint(nothing_runs())
   elseif sees_the_turn(chat) then
     return session.cancel(chat)
   end

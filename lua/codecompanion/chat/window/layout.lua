@@ -7,7 +7,7 @@ local M = {}
 
 local FLOAT_COLUMNS, FLOAT_ROWS = 100, 30
 local BESIDE = 40 -- columns left to the window beside a split
-local LEAST_COLUMNS, LEAST_ROWS = 38, 8 -- smallest window that a chat takes; 80 columns hold two of them
+local LEAST_COLUMNS, MIN_ROWS = 38, 8 -- smallest window that a chat takes; 80 columns hold two of them
 
 ---@param size number|fun(): number
 ---@param whole integer
@@ -87,14 +87,14 @@ end
 ---@return integer? win nil if none is large enough
 local function window_to_take()
   local here = api.nvim_get_current_win()
-  local least_rows = math.min(LEAST_ROWS, api.nvim_win_get_height(here))
+  local min_rows = math.min(MIN_ROWS, api.nvim_win_get_height(here))
   local function shows_chat(win)
     return vim.bo[api.nvim_win_get_buf(win)].filetype == "codecompanion"
   end
   local others = vim.tbl_filter(function(win)
     local is_file = vim.bo[api.nvim_win_get_buf(win)].buftype == ""
     local is_plain = api.nvim_win_get_config(win).relative == "" and not vim.wo[win].diff
-    local is_high = api.nvim_win_get_height(win) >= least_rows
+    local is_high = api.nvim_win_get_height(win) >= min_rows
     return win ~= here and (is_file or shows_chat(win)) and is_plain and is_high and is_free(win)
   end, api.nvim_tabpage_list_wins(0))
   local previous = vim.fn.win_getid(vim.fn.winnr("#"))
