@@ -243,7 +243,7 @@ def test_revoked_trust_ends_the_server_in_every_chat(nvim_factory, tmp_path):
         chat.nvim.wait_screen(r"· \.mcp\.json · starts 1 MCP server: odd")
         chat.nvim.lua("require('codecompanion.pages.trust_page').UNREAD_MS = 0")
         chat.nvim.feed("T")
-        chat.nvim.wait_screen(r"✓ \.mcp\.json · starts 1 MCP server: odd")
+        chat.nvim.wait_screen(r"Trusted: \S+/work\. 1 file in it may be used\.")
 
 
 def test_a_users_own_python_gets_one_instruction_about_the_packages(nvim_factory, tmp_path):

@@ -49,8 +49,9 @@ def test_rules_wait_in_one_line_join_and_leave_a_running_chat(nvim_factory, tmp_
         assert "Not trusted." in screen
         assert "Be brief, always." in screen
         chat.nvim.feed("T")
-        chat.nvim.wait_screen(r"Everything is loaded\.")
-        chat.nvim.feed("q")
+        screen = chat.nvim.wait_screen(r"Trusted: \S+/work\. 2 files in it may be used\.")
+        assert "Trust: " not in screen  # the page is closed
+        chat.nvim.wait_for(lambda: "<rules>CLAUDE.md</rules>" in chat.text(), "the rules")
         assert WAITS not in chat.text()
         assert "<rules>AGENTS.md</rules>" in chat.text()
         chat.say("two")
@@ -86,7 +87,7 @@ def test_keys_typed_before_the_page_was_read_decide_nothing(nvim_factory, tmp_pa
         assert not list(tmp_path.rglob("trust.json"))
         chat.nvim.lua("require('codecompanion.pages.trust_page').UNREAD_MS = 0")
         chat.nvim.feed("T")
-        chat.nvim.wait_screen(r"Everything is loaded\.")
+        chat.nvim.wait_screen(r"Trusted: \S+/work\. 2 files in it may be used\.")
 
 
 def test_the_page_offers_only_keys_that_do_something(nvim_factory, tmp_path):
@@ -105,6 +106,8 @@ def test_the_page_offers_only_keys_that_do_something(nvim_factory, tmp_path):
         assert "t  Trust the file under the cursor until it changes" in screen
         assert "x  Revoke" not in screen
         chat.nvim.feed("g?T")
+        chat.nvim.wait_screen("Trusted: ")
+        page(chat)
         screen = chat.nvim.wait_screen("─ K read it · x revoke · g[?] keys · q close")
         chat.nvim.feed("g?")
         screen = chat.nvim.wait_screen("x  Revoke trust in the file under the cursor, else in the folder")
@@ -167,12 +170,12 @@ def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_facto
         assert "g1" not in screen
         assert (WAITS in screen) is bool(files)
         page(chat)
-        chat.nvim.wait_screen("Not trusted. Trust lets approvals offer “always” in this folder")
+        chat.nvim.wait_screen("Not trusted. Text from its files turns “always” off in approvals")
         chat.nvim.feed("T")
-        chat.nvim.wait_screen(r"Trusted: \S+/work\. " + follows)
-        chat.nvim.feed("q")
+        screen = chat.nvim.wait_screen(r"Trusted: \S+/work\. " + follows)
+        assert "Trust: " not in screen  # the page is closed, and the keys are the approval's again
         screen = chat.nvim.wait_screen("g1 always…")
-        assert "is off:" not in screen
+        assert "is not offered" not in screen
         assert WAITS not in screen
         chat.press_on_approval("g1")
         chat.nvim.wait_screen("always allow insert_edit on any file?")

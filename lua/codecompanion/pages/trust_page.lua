@@ -112,7 +112,7 @@ local function page(now)
   local function put(text, what)
     lines[#lines + 1], about[#about + 1] = shown(text):gsub("^ ", ""), what or {}
   end
-  put(state_of(now) .. (now.why == "" and " Trust lets approvals offer “always” in this folder." or ""))
+  put(state_of(now) .. (now.why == "" and " Text from its files turns “always” off in approvals." or ""))
   if now.problem ~= "" then
     put(now.problem)
   end
@@ -165,13 +165,13 @@ end
 
 ---@param place CodeCompanion.TrustPlace
 ---@param decision table
----@param done? fun()
+---@param done? fun(is_done: boolean)
 local function change(place, decision, done)
   local payload = vim.tbl_extend("force", request_of(place), decision)
   host.request("change_trust", payload, function(err, sentence)
     say.line(err or sentence, err and severity.ERROR or nil)
     if done then
-      done()
+      done(err == nil)
     end
   end)
 end
@@ -251,11 +251,17 @@ local function show(place, now)
       act(line)
     end)
   end
-  local function of_folder(what, files)
-    change(place, { what = what, folder = now.folder, identity = now.identity, files = hashes(files) }, reload)
+  local function of_folder(what, files, done)
+    change(place, { what = what, folder = now.folder, identity = now.identity, files = hashes(files) }, done or reload)
   end
   on_decision("T", function()
-    of_folder("folder", now.files)
+    of_folder("folder", now.files, function(is_trusted)
+      if not is_trusted then
+        return reload()
+      elseif api.nvim_win_is_valid(win) then
+        scratch.close(win)
+      end
+    end)
   end)
   on_decision("t", function(line)
     if not line.file then

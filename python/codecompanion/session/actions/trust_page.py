@@ -53,7 +53,11 @@ async def decide_trust(
     found = await asyncio.to_thread(provided_files, services, root, request.folders, request.own_folder)
     if isinstance(request, ShowTrust):
         return await asyncio.to_thread(_shown, services, root, found)
+    narrows = chat.narrowing.because if chat is not None else str
+    was_narrowed = bool(narrows())
     sentence = await _decide(services, root, request, found)
+    if request.what == "folder" and not found and was_narrowed and not narrows():
+        sentence = f"{sentence} {ALWAYS_AGAIN}"
     await follow_in(services, chats)
     return sentence
 
@@ -129,7 +133,7 @@ async def _decide(services: Services, root: Path, request: ChangeTrust, found: l
             if request.folder:
                 _require_seen(services, found, shown)
             await trust.trust_folder(folder, programs, identity=request.identity)
-            return f"Trusted: {short_path(folder)}. {_describe_effect(found)}"
+            return f"Trusted: {short_path(folder)}.{_describe_effect(found)}"
         case "files":
             files = shown or [await asyncio.to_thread(_current_hash, root, request.path, found)]
             await trust.trust_files(folder, files)
@@ -173,12 +177,10 @@ def _current_hash(root: Path, name: str, found: list[ProvidedFile]) -> FileHash:
 def _describe_effect(found: list[ProvidedFile]) -> str:
     inside = [one for one in found if not one.leads_out]
     outside = len(untrusted_files(found)) - len(untrusted_files(inside))
-    follows = f"{counted(len(inside), 'file')} in it may be used." if inside else ALWAYS_AGAIN
-    return (
-        f"{follows} {counted(outside, 'file')} outside it still {'wait' if outside > 1 else 'waits'}."
-        if (outside)
-        else follows
-    )
+    follows = f" {counted(len(inside), 'file')} in it may be used." if inside else ""
+    if not outside:
+        return follows
+    return f"{follows} {counted(outside, 'file')} outside it still {'wait' if outside > 1 else 'waits'}."
 
 
 def _still(why: str) -> str:
