@@ -186,7 +186,7 @@ def test_undo_does_not_restore_a_sent_message(chat: ChatDriver) -> None:
     chat.accept("sent once")
     chat.reply("ok")
     chat.nvim.feed("Gu")
-    chat.nvim.settle()
+    chat.nvim.wait_screen("Nothing to undo in the input")
     assert chat.input() == ""
     chat.nvim.feed("Ginext<Esc>")
     chat.nvim.settle()

@@ -33,6 +33,13 @@ local function keys_in(entry, mode)
   return type(keys) == "table" and keys or { keys }
 end
 
+---Return whether a mapping is one of these keys.
+---@param map table
+---@return boolean
+function M.is_ours(map)
+  return vim.startswith(map.desc or "", OURS)
+end
+
 ---Return whether a mapping of the user or of another plugin begins with a key.
 ---@param key string
 ---@param mode string
@@ -43,7 +50,7 @@ local function is_taken(key, mode, bufnr)
   mode = mode == "v" and "x" or mode
   for _, maps in ipairs({ api.nvim_buf_get_keymap(bufnr, mode), api.nvim_get_keymap(mode) }) do
     for _, map in ipairs(maps) do
-      if vim.startswith(map.lhsraw or vim.keycode(map.lhs), wanted) and not vim.startswith(map.desc or "", OURS) then
+      if vim.startswith(map.lhsraw or vim.keycode(map.lhs), wanted) and not M.is_ours(map) then
         return true
       end
     end

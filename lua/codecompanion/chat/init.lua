@@ -22,6 +22,7 @@ local M = {
 function life.furnish(chat)
   vim.schedule(function() -- not needed before the first redraw
     require("codecompanion.chat.prompts.prompt_commands").begin()
+    require("codecompanion.chat.question.approval_keys").map_to_hint(chat)
   end)
   require("codecompanion.chat.ui.keymaps").set(chat)
   require("codecompanion.chat.ui.automatic_menu").set(chat)
@@ -87,17 +88,16 @@ end
 
 ---Show a chat that waits for an answer, with the cursor on the question (`:CodeCompanion approval`).
 function M.go_to_approval()
-  local approval = require("codecompanion.chat.question.approval")
   local questions = require("codecompanion.chat.state.questions")
   for _, chat in ipairs(registry.list()) do
     if questions.waits(chat) then
       life.show(chat)
       chat.seeks_approval = #chat.approvals == 0 -- its buffer was unloaded and is being drawn
-      approval.go_to_next(chat)
+      require("codecompanion.chat.question.approval").go_to_next(chat)
       return
     end
   end
-  require("codecompanion.say").line(approval.NONE)
+  require("codecompanion.say").line(require("codecompanion.chat.question.approval_keys").NONE)
 end
 
 ---Return lines of a file, formatted for a message: their location and a fence.

@@ -91,12 +91,29 @@ local function show(chat, rows)
   end)
 end
 
+---Report that there are no approvals, and the number of tools that need none.
+---@param chat CodeCompanion.Chat
+local function report_none(chat)
+  session.request(chat, "list_tools", {}, function(listed)
+    local count = #vim.tbl_filter(function(tool)
+      return tool.sent and not tool.asks
+    end, listed.tools)
+    local said = "No approvals given in this chat"
+    if chat.yolo then
+      said = said .. "; YOLO mode runs tools without asking"
+    elseif count > 0 then
+      said = ("%s; %s without asking (/tools)"):format(said, count == 1 and "1 tool runs" or count .. " tools run")
+    end
+    say.line(said, severity.INFO)
+  end)
+end
+
 ---List the actions that run without asking.
 ---@param chat CodeCompanion.Chat
 function M.open(chat)
   load(chat, function(rows)
     if #rows == 0 then
-      return say.line("Nothing runs without asking in this chat", severity.INFO)
+      return report_none(chat)
     end
     show(chat, rows)
   end)

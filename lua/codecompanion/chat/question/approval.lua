@@ -239,13 +239,11 @@ function M.act(chat, name, approval)
   end
 end
 
-M.NONE = "No approval is pending"
-
 ---Go to the next question of this chat.
 ---@param chat CodeCompanion.Chat
 function M.next(chat)
   if not M.go_to_next(chat) then
-    say.hint(M.NONE)
+    keys.point_to_none(chat)
   end
 end
 

@@ -1,6 +1,7 @@
 ---Maps the keys of an approval in Normal mode while a question is open. A key answers the only open question from
 ---anywhere in the chat, even the input; if there are several, the cursor must be on the block. A key with a count does
 ---not answer, because the count belongs to a motion. A key with another meaning in the chat works only on the block.
+---Without an open question, a key without another meaning says so.
 
 local api = vim.api
 local changes = require("codecompanion.changes.decision_keys")
@@ -8,6 +9,7 @@ local marks = require("codecompanion.chat.buffer.row_marks")
 local questions = require("codecompanion.chat.state.questions")
 local registry = require("codecompanion.chat.state.open_chats")
 local say = require("codecompanion.say")
+local status = require("codecompanion.chat.state.chat_status")
 
 local M = {}
 
@@ -20,6 +22,7 @@ local M = {}
 local acts
 
 local VERBS = { "accept_change", "always_accept", "reject_change", "cancel" }
+M.NONE = "No approval is pending"
 
 ---Return the open question whose block is under the cursor.
 ---@param chat CodeCompanion.Chat
@@ -44,7 +47,7 @@ local function present_map(chat, key)
   local wanted = vim.keycode(key)
   for _, maps in ipairs({ api.nvim_buf_get_keymap(chat.bufnr, "n"), api.nvim_get_keymap("n") }) do
     for _, map in ipairs(maps) do
-      if vim.keycode(map.lhs) == wanted then
+      if vim.keycode(map.lhs) == wanted and not changes.is_ours(map) then
         return map
       end
     end
@@ -144,8 +147,52 @@ local function all_keys(chat)
   return found
 end
 
+---Whether the command line points to an approval.
+local pointed = false
+
+---Clear the command line after an approval was visited or answered.
+function M.forget_pointing()
+  if pointed then
+    pointed = false
+    vim.schedule(say.nothing)
+  end
+end
+
+---Point to an approval on the command line.
+---@param text string
+function M.point(text)
+  pointed = true
+  say.hint(text)
+end
+
+---Answer a key that finds no question. If the turn may still ask, the answer goes when it does.
+---@param chat CodeCompanion.Chat
+function M.point_to_none(chat)
+  if status.is_busy(chat) then
+    return M.point(M.NONE .. " yet")
+  end
+  say.hint(M.NONE)
+end
+
+---Map the keys to a hint while no question is open. A key that does not end in a digit may be one of Neovim's own.
+---@param chat CodeCompanion.Chat
+function M.map_to_hint(chat)
+  if chat.approval_maps or not api.nvim_buf_is_valid(chat.bufnr) then
+    return
+  end
+  for _, entry in ipairs(all_keys(chat)) do
+    local verb, key = entry[1], entry[2]
+    if key:find("^.+[1-5]$") and not present_map(chat, key) then
+      vim.keymap.set("n", key, function()
+        M.point_to_none(chat)
+      end, { buffer = chat.bufnr, nowait = true, silent = true, desc = changes.desc(verb) })
+    end
+  end
+end
+
 ---@param chat CodeCompanion.Chat
 local function map_all(chat)
+  M.forget_pointing()
   chat.approval_maps, chat.approval_keys = {}, all_keys(chat)
   for _, entry in ipairs(chat.approval_keys) do
     local verb, key = entry[1], entry[2]
@@ -180,24 +227,7 @@ local function unmap_all(chat)
     end
   end
   chat.approval_maps, chat.approval_keys = nil, nil
-end
-
----Whether the command line points to an approval.
-local pointed = false
-
----Clear the command line after an approval was visited or answered.
-function M.forget_pointing()
-  if pointed then
-    pointed = false
-    vim.schedule(say.nothing)
-  end
-end
-
----Point to an approval on the command line.
----@param text string
-function M.point(text)
-  pointed = true
-  say.hint(text)
+  M.map_to_hint(chat)
 end
 
 ---Map or unmap the keys, depending on open questions.

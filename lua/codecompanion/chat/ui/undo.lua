@@ -45,9 +45,9 @@ return function(chat, step)
     return require("codecompanion.chat.wire.edit_view").undo(chat)
   end
   if in_input then
-    for _ = 1, vim.v.count1 do
+    for count = 1, vim.v.count1 do
       if not draft.travel(chat, step) then
-        break
+        return count == 1 and say.hint(("Nothing to %s in the input"):format(step < 0 and "undo" or "redo")) or nil
       end
     end
   else
