@@ -14,6 +14,8 @@ from chat_driver import ChatDriver, make_chat
 from codecompanion.wire import events
 from harness import Nvim
 
+OPTIONS = "with any options, except those that run other programs"
+
 
 def no_pause(chat: ChatDriver) -> None:
     """Make new approvals answerable at once."""
@@ -26,7 +28,7 @@ def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_e
     chat.accept("go")
     ask(chat, exact="exactly “rm -rf build\nmake” in sub")
     screen = chat.nvim.wait_screen(r"▎ run_command\n")
-    assert "▸ … run_command\n" in screen  # the block has the command
+    assert "▸ … pending\n" in screen  # the block has the command
     assert "▎ rm -rf build" in screen
     assert "▎ g2 accept · g3 reject… · g1 always…\n" in screen
     assert "]a goes" not in screen  # the block is visible, and a key answers it from anywhere
@@ -318,8 +320,6 @@ def test_elsewhere_and_afterwards_the_keys_keep_their_meaning(chat: ChatDriver) 
     assert "E163" not in chat.nvim.messages()
 
 
-def test_no_approval_key_is_a_prefix_of_a_neovim_default(chat: ChatDriver) -> None:
-    """`gr` used to be one: `grn` (a Neovim 0.11 default), pressed slowly, rejected the call, then edited the code."""
 def test_a_key_pressed_too_early_is_answered_until_the_approval_appears(chat: ChatDriver) -> None:
     chat.nvim.feed("g2")
     chat.nvim.wait_screen("No approval is pending$")
@@ -332,6 +332,8 @@ def test_a_key_pressed_too_early_is_answered_until_the_approval_appears(chat: Ch
     assert chat.sent("approve") == []
 
 
+def test_no_approval_key_is_a_prefix_of_a_neovim_default(chat: ChatDriver) -> None:
+    """`gr` used to be one: `grn` (a Neovim 0.11 default), pressed slowly, rejected the call, then edited the code."""
     chat.accept("go")
     ask(chat)
     own = chat.nvim.lua("return vim.tbl_map(function(map) return map.lhs end, vim.api.nvim_get_keymap('n'))")
@@ -559,7 +561,7 @@ def test_the_details_of_a_command_have_more_than_the_block(chat: ChatDriver, key
     ("more", "because", "always"),
     [
         ({"why": "it deletes files"}, "it deletes files", "not offered"),
-        ({"narrowed": "text of a page"}, "nothing allows it yet", "not offered: text of a page"),
+        ({"narrowed": "text of a page"}, "nothing allows it yet", "not offered: text of a page; a new chat offers it"),
         ({"again": "the script has changed"}, "the script has changed", "in this chat, look_up"),
     ],
 )
@@ -712,14 +714,18 @@ def test_a_question_that_is_always_asked_gives_the_reason_and_grants_nothing(cha
 
 
 def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver) -> None:
-    """One line names the text that causes the restriction, with misleading characters made visible."""
+    """The block names the text that causes the restriction, and the way out; later blocks only the key for it."""
     chat.accept("go")
     told = "text from https://example.org/ is in the context"
     ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)
-    screen = chat.nvim.wait_screen(f"! “Always” is not offered: {told}")
+    screen = chat.nvim.wait_screen(f"! “Always” is not offered: {told}; a new chat offers it")
     assert "g1" not in screen
+    chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
+    ask(chat, call_id="c8", name="create_file", title="Create b.txt", body="+a", filetype="diff", narrowed=told)
+    assert told not in chat.nvim.wait_screen("▎ ! “Always” is not offered; g1 says why\n")
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("“Always” is not offered: text from https://example.org/")
+    chat.nvim.wait_screen("codecompanion: “Always” is not offered; the approval says why")
+    assert f"▎ ! “Always” is not offered: {told}; a new chat offers it" in chat.nvim.screen()
     assert chat.sent("approve") == []
 
 
@@ -730,6 +736,7 @@ def test_the_message_about_always_is_not_cut(nvim_factory: Callable[..., Nvim]) 
     told = "text from the untrusted folder ~/work/a-project is in the context (:CodeCompanion trust)"
     ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)
     shown = " ".join(chat.nvim.wait_screen("! “Always” is not offered").replace("▎", " ").split())
+    told = told.replace(":CodeCompanion trust", "gtr to trust it")
     assert f"“Always” is not offered: {told}" in shown
     chat.nvim.feed("]ag1")
     chat.nvim.wait_screen("codecompanion: “Always” is not offered; the approval says why")
@@ -809,7 +816,7 @@ def test_always_can_cover_a_command_prefix_and_names_it(chat: ChatDriver) -> Non
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
-@pytest.mark.parametrize("covers", ["", "“make” with any options that run nothing else, until Makefile changes"])
+@pytest.mark.parametrize("covers", ["", f"“make” {OPTIONS}, until Makefile changes"])
 @pytest.mark.parametrize("where", ["]a", "G"])
 def test_the_question_about_always_leaves_the_approval_readable(
     chat: ChatDriver, columns: int, covers: str, where: str
@@ -825,11 +832,11 @@ def test_the_question_about_always_leaves_the_approval_readable(
     assert block in chat.nvim.wait_screen("always allow")
 
 
-def test_the_line_of_a_call_is_only_its_tool_while_its_approval_is_open(chat: ChatDriver) -> None:
+def test_the_line_of_a_call_does_not_repeat_its_open_approval(chat: ChatDriver) -> None:
     """The command is on the screen once; a folder is named beside the tool."""
     chat.accept("go")
     ask(chat, body="make test", title="make test (in sub)", place="inside")
-    assert "▸ run_command\n\n▎ run_command in sub · in the sandbox\n▎ make test\n▎ g2" in chat.text()
+    assert "▸ pending\n\n▎ run_command in sub · in the sandbox\n▎ make test\n▎ g2" in chat.text()
     chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
     assert chat.text().endswith("▸ run_command rm\n\n## Me\n")
 
@@ -855,9 +862,21 @@ def test_yolo_shows_its_exceptions(chat: ChatDriver) -> None:
     assert "YOLO mode is off: tools ask again." in chat.text()
 
 
+@pytest.mark.parametrize(("columns", "times"), [(100, 1), (50, 2)])
+def test_a_condition_of_both_scopes_is_in_the_title_if_it_fits(chat: ChatDriver, columns: int, times: int) -> None:
+    chat.nvim.command(f"set columns={columns}")
+    chat.accept("go")
+    until = ", until build or settings files change"
+    ask(chat, body="flake8 a.py", exact=f"exactly “flake8 a.py”{until}", covers=f"“flake8” {OPTIONS}{until}")
+    chat.nvim.feed("]ag1")
+    screen = chat.nvim.wait_screen("exactly “flake8")
+    assert screen.count("until") == times
+    assert ("In this chat, until build or settings files change, always allow" in screen) == (times == 1)
+
+
 def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
     """In one float that stays in place; no part of a row can be hidden in it."""
-    until = "“flake8” with any options that run nothing else, until its build or settings files change"
+    until = f"“flake8” {OPTIONS}, until build or settings files change"
     rows = [
         {"grant": "a", "tool": "insert_edit", "what": "", "configured": False},
         {"grant": "b", "tool": "run_command", "what": "make \u202etset", "configured": False},
@@ -871,7 +890,7 @@ def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
     assert "insert_edit  any file, except guarded files (Makefile, .git, CI …)" in screen
     assert "run_command  make <U+202E>tset" in screen
     assert "run_command  git status …  · from your configuration" in screen
-    assert re.search(r"until its build\W+or settings files change", screen), screen
+    assert re.search(r"until build\W+or settings files change", screen), screen
     place = chat.nvim.lua("return vim.api.nvim_win_get_position(0)")
     chat.answer("list_grants", [rows[0], *rows[2:]])
     chat.nvim.feed("jx")
@@ -894,25 +913,6 @@ def test_the_list_offers_to_show_a_command_of_several_lines(chat: ChatDriver, wh
                        len(chat.nvim.lua("return vim.api.nvim_list_wins()")) == 3, "all of it")  # fmt: skip
 
 
-# ---- outside the user's view
-
-
-def test_a_waiting_approval_in_a_hidden_chat_is_announced_once(chat: ChatDriver) -> None:
-    """A notification, an autocmd and the status line announce it; `:CodeCompanion approval` goes to it."""
-    chat.record_autocmds()
-    chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
-    chat.nvim.command("set columns=120")
-    chat.accept("go")
-    chat.nvim.lua("require('codecompanion.chat').toggle()")
-    ask(chat, title="rm -rf build")
-    told = chat.nvim.wait_lua("return #_G.told > 0 and _G.told")
-    assert told == ["codecompanion: Approval needed in “New chat”: run_command: rm -rf build · :CodeCompanion approval"]
-    assert chat.fired()[-1] == (
-        "CodeCompanionApprovalWaiting",
-        {
-            "chat": chat.id,
-            "bufnr": chat.fired()[-1][1]["bufnr"],
-            "call_id": "c9",
 @pytest.mark.parametrize(
     ("asks", "yolo", "told"),
     [
@@ -934,6 +934,25 @@ def test_a_chat_without_approvals_says_what_runs_anyway(
     )
 
 
+# ---- outside the user's view
+
+
+def test_a_waiting_approval_in_a_hidden_chat_is_announced_once(chat: ChatDriver) -> None:
+    """A notification, an autocmd and the status line announce it; `:CodeCompanion approval` goes to it."""
+    chat.record_autocmds()
+    chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
+    chat.nvim.command("set columns=120")
+    chat.accept("go")
+    chat.nvim.lua("require('codecompanion.chat').toggle()")
+    ask(chat, title="rm -rf build")
+    told = chat.nvim.wait_lua("return #_G.told > 0 and _G.told")
+    assert told == ["codecompanion: Approval needed in “New chat”: run_command: rm -rf build · :CodeCompanion approval"]
+    assert chat.fired()[-1] == (
+        "CodeCompanionApprovalWaiting",
+        {
+            "chat": chat.id,
+            "bufnr": chat.fired()[-1][1]["bufnr"],
+            "call_id": "c9",
             "name": "run_command",
             "title": "rm -rf build",
             "unseen": True,

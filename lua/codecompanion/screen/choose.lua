@@ -175,12 +175,13 @@ function M.list(lines, at, options, done)
   return bufnr
 end
 
----Return the width of the longest line, with space for a mark and the hints below.
+---Return the width of the longest line, with space for a mark, the title and the hints below.
 ---@param lines string[]
 ---@param options? CodeCompanion.ListOptions
 ---@return integer
 function M.width(lines, options)
   local width = options and api.nvim_strwidth(table.concat({ "more below", unpack(hints(options)) }, " · ")) + 2 or 50
+  width = math.max(width, api.nvim_strwidth(options and options.title or "") + 2)
   for _, line in ipairs(lines) do
     width = math.max(width, api.nvim_strwidth(line) + 2)
   end

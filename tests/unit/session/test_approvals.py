@@ -29,7 +29,7 @@ async def _start(tmp_path, *replies, **tools):
     return bench, session
 
 
-ON_FILES = "on files of this project, with any options that run or write nothing else"
+ON_FILES = "on files of this project, with any options, except those that run programs or write files"
 
 
 async def _asked(bench, count):
@@ -67,8 +67,8 @@ async def test_the_list_words_a_grant_as_its_question_did(tmp_path):
         session.desk.answer(Approve(call_id=asked.call_id, decision="always", family=True))
     await bench.idle(session)
     rows = session.grants.carry_out(ListGrants())
-    runs = "with any options that run nothing else, until"
-    assert offered[1] == f"“flake8” {runs} its build or settings files change"
+    runs = "with any options, except those that run other programs, until"
+    assert offered[1] == f"“flake8” {runs} build or settings files change"
     assert offered[2] == f"“make all” {runs} Makefile changes"
     assert sorted(row["what"] for row in rows) == sorted(offered)
     await session.close()

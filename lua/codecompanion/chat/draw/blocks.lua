@@ -419,7 +419,7 @@ end
 ---@return CodeCompanion.Block
 function M.tool(tool)
   local body, body_marks = body_of(tool)
-  local title = (#body > 0 and "▾ " or "▸ ") .. vim.trim(M.one_line(tool.is_asked and tool.name or tool.title))
+  local title = (#body > 0 and "▾ " or "▸ ") .. vim.trim(M.one_line(tool.is_asked and "pending" or tool.title))
   local line = title .. summary_of(tool)
   local lines, marks =
     { line }, {

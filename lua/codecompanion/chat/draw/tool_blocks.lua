@@ -56,7 +56,7 @@ local function redraw(chat, item, first, last, tool)
   end)
 end
 
----While the block of an approval shows what a call would do, its own line is only the name of the tool.
+---While the block of an approval names a call, its own line does not.
 ---@param chat CodeCompanion.Chat
 ---@param call_id string
 ---@param is_asked boolean

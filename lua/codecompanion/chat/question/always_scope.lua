@@ -8,7 +8,9 @@ local M = {}
 
 ---Maximum number of cells of a command; the block shows all of it.
 local MAX_WHAT = 120
-local TITLE = "In this chat, always allow"
+local TITLE = "In this chat%s, always allow"
+---Cells beside the title of a list.
+local TITLE_FRAME = 6
 local REVOKE = "/approvals revokes this."
 
 ---@class CodeCompanion.AlwaysScope
@@ -52,6 +54,17 @@ function M.scopes(event)
   return found
 end
 
+---Return the condition that ends the texts of both scopes if the title has room for it, otherwise "".
+---@param scopes CodeCompanion.AlwaysScope[]
+---@return string
+local function shared_condition(scopes)
+  local condition = scopes[1].text:match("^.+(, until .-)$")
+  local other = scopes[2].text
+  local is_shared = condition and vim.endswith(other, condition) and not other:find("; ", 1, true)
+  local fits = is_shared and vim.api.nvim_strwidth(TITLE:format(condition)) + TITLE_FRAME <= vim.o.columns
+  return fits and condition or ""
+end
+
 ---Return the question about the only scope.
 ---@param event table approval_requested event
 ---@param scope CodeCompanion.AlwaysScope
@@ -60,7 +73,7 @@ local function question_of(event, scope)
   local is_any_file = event.path ~= "" and event.exact == ""
   local but = is_any_file and "Guarded files (Makefile, .git, CI …) still ask; " or ""
   local what = scope.text .. (is_any_file and " on any file" or "")
-  return ("%s %s? %s%s"):format(TITLE, what, but, REVOKE)
+  return ("%s %s? %s%s"):format(TITLE:format(""), what, but, REVOKE)
 end
 
 ---Ask for the scope of "always".
@@ -77,12 +90,13 @@ function M.ask(event, clear_of, chosen)
       end
     end, clear_of)
   end
+  local condition = shared_condition(scopes) -- said once, in the title
   choose.select(scopes, {
-    prompt = TITLE,
+    prompt = TITLE:format(condition),
     kind = "codecompanion.always",
     clear_of = clear_of,
     format_item = function(scope)
-      return scope.text
+      return scope.text:sub(1, -#condition - 1)
     end,
   }, function(scope)
     if scope then

@@ -34,6 +34,11 @@ local function diff_view()
 end
 
 ---@return table
+local function no_always()
+  return require("codecompanion.chat.question.no_always")
+end
+
+---@return table
 local function visible()
   return require("codecompanion.text.visible_characters")
 end
@@ -163,9 +168,8 @@ local ACTIONS = {
     if approval.event.why ~= "" then
       return say.line(("Always asks: %s"):format(approval.event.why), severity.WARN)
     elseif approval.event.narrowed ~= "" then
-      local said = "“Always” is not offered"
-      local why = ("%s: %s"):format(said, visible().line(approval.event.narrowed).text)
-      return say.line({ why, said .. "; the approval says why", said }, severity.WARN)
+      say.line(no_always().explain(chat, approval.event), severity.WARN)
+      return M.mark_edited(chat, approval, true)
     end
     local function rows()
       local first, last = marks.item_rows(chat, approval.item)
@@ -315,9 +319,10 @@ end
 ---Handle an edit of the proposal in its view, or the end of editing.
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
-function M.mark_edited(chat, approval)
+---@param is_forced? boolean Draw the block again even if the text is the same
+function M.mark_edited(chat, approval, is_forced)
   if vim.list_contains(chat.approvals, approval) and api.nvim_buf_is_loaded(chat.bufnr) then
-    redraw(chat, approval)
+    redraw(chat, approval, is_forced)
     annotate(chat)
   end
 end
@@ -369,13 +374,13 @@ function M.requested(chat, event)
     filetype = "text",
     kind = "call",
   })
+  no_always().note(chat, event)
   local known = repeated(chat, event)
   if known then
     known.event = event
     diff_view().update(known)
     if vim.list_contains(chat.approvals, known) then
-      redraw(chat, known, true)
-      return annotate(chat)
+      return M.mark_edited(chat, known, true)
     end
   end
   tools.asked(chat, event.call_id, event.name ~= "")

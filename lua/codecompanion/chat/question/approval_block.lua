@@ -285,7 +285,7 @@ local function warnings(chat, event, hidden, width)
     warn("%s", visible.line(event.note).text)
   end
   if (event.narrowed or "") ~= "" then
-    warn("“Always” is not offered: %s", visible.line(event.narrowed).text)
+    warn("%s", require("codecompanion.chat.question.no_always").warning(chat, event))
   end
   if (event.title .. event.body .. " " .. table.concat(event.hosts or {}, " ")):lower():find("%f[%w]xn%-%-") then
     warn("A host named xn--… contains non-ASCII letters")

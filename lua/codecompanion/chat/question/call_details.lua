@@ -53,7 +53,7 @@ local function facts_of(event)
     add("Note", event.note)
   end
   if event.narrowed ~= "" then
-    add("Always", "not offered: " .. event.narrowed)
+    add("Always", "not offered: " .. require("codecompanion.chat.question.no_always").reason(event))
   elseif not offered then
     add("Always", "not offered")
   end

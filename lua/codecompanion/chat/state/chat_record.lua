@@ -53,6 +53,7 @@ M.ID_BYTES = 6
 ---@field seeks_approval? boolean The cursor goes to the next drawn question
 ---@field follows? { win: integer, below: integer, col: integer } Position where the cursor waits for the next question
 ---@field announced table<string, boolean> Calls whose question was announced
+---@field no_always table<string, string> For each reason not to offer "always", the call whose block shows it
 ---@field approval_maps? table<string, table> The mappings that the approval keys replace while a question is open
 ---@field automatic_menu? CodeCompanion.AutomaticMenu
 ---@field stream? CodeCompanion.Stream
@@ -131,6 +132,7 @@ function M.new(id)
     nonce = new_id(),
     approvals = {},
     announced = {},
+    no_always = {},
     put_away = {},
     draft = { steps = { "" }, edits = { false }, at = 1, saved = "" },
     queue = { items = {}, head = 1, scheduled = false },

@@ -22,6 +22,7 @@ from codecompanion.model.provenance import named
 from codecompanion.session.mcp.tool_names import model_names
 from codecompanion.session.mcp.tool_schema import UnusableSchema, is_readable, usable_schema
 from codecompanion.settings_sections import ToolSettings
+from codecompanion.tools.builtin.wording import fits_one_line
 from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
 MAX_TOOLS = 128
@@ -124,12 +125,12 @@ def _tool(
     def question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:
         claims = f"server claims: {', '.join(made.hints)}" if made.hints else ""
         renamed = f"its own name: {tool.name}" if made.name != f"{made.server}__{tool.name}" else ""
-        asked = json.dumps(arguments, ensure_ascii=False, indent=2)
+        asked = json.dumps(arguments, ensure_ascii=False, indent=None if fits_one_line(arguments) else 2)
         about = " · ".join(filter(None, (renamed, claims)))
         return ApprovalQuestion(
             key=made.grant_key if is_settled() else f"{made.name}:while its description is being read again",
             title=f"{made.name} of the MCP server {made.server}",
-            body=f"{asked}\n\n{about}" if about else asked,
+            body=f"{asked}\n{about}" if about else asked,
             filetype="text",
         )
 

@@ -54,6 +54,11 @@ def one_line(text: str, limit: int = 80) -> str:
     return f"{first[:limit]}…" if rest or len(first) > limit else first
 
 
+def fits_one_line(arguments: dict[str, Any]) -> bool:
+    """Return whether an approval shows the arguments in one line of JSON: one simple value."""
+    return len(arguments) == 1 and not any(isinstance(value, (dict, list)) for value in arguments.values())
+
+
 def missing_file(path: Path, context: ToolContext) -> ToolError:
     """Return the error for a file that does not exist, naming files of the same name elsewhere."""
     name = path.name.casefold()

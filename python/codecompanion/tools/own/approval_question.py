@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from codecompanion.tools.builtin.wording import one_line
+from codecompanion.tools.builtin.wording import fits_one_line, one_line
 from codecompanion.tools.tool import ApprovalQuestion, ToolContext
 
 _MAX_SHOWN_CHARS = 20_000
@@ -29,7 +29,8 @@ def question_of(name: str) -> Callable[[dict[str, Any], ToolContext], ApprovalQu
 
     def question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:
         del context
-        body = msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode() if arguments else ""
+        indent = 0 if fits_one_line(arguments) else 2
+        body = msgspec.json.format(msgspec.json.encode(arguments), indent=indent).decode() if arguments else ""
         if len(body) > _MAX_SHOWN_CHARS:
             body = f"{body[:_MAX_SHOWN_CHARS]}\n… {len(body) - _MAX_SHOWN_CHARS:,} more characters"
         return ApprovalQuestion(key=name, title=title(arguments), body=body, filetype="json")
