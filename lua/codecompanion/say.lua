@@ -162,6 +162,7 @@ end
 ---@class CodeCompanion.MessageDetails
 ---@field hint? string Suggested action
 ---@field while_paused? boolean It is removed when editing and compaction are no longer paused
+---@field help? string Help tag that explains it
 ---@field is_aside? boolean It is about the folder, not the conversation: an empty chat keeps its intro, and the message
 ---above keeps its hint
 

@@ -33,7 +33,7 @@
 ---One sentence for the user.
 ---
 ---With `while_paused`, it is removed when the meter shows that nothing is paused; with `until_compacted`, when a
----compaction succeeds; with `until_restored`, when no chat is missing.
+---compaction succeeds; with `until_restored`, when no chat is missing. `help`: the help tag that explains it.
 ---@class CodeCompanion.Event.Notice
 ---@field type "notice"
 ---@field chat string
@@ -42,6 +42,7 @@
 ---@field while_paused boolean
 ---@field until_compacted boolean
 ---@field until_restored boolean
+---@field help string
 
 ---A submit that was stored although the host could not confirm it.
 ---@class CodeCompanion.Wire.StoredSubmit

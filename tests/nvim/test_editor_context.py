@@ -230,11 +230,11 @@ def test_a_message_with_a_missing_item_stays_in_the_input(nvim_factory, tmp_path
 
 
 def test_the_model_gets_the_visible_text_only_when_it_changes(nvim_factory, tmp_path, server):
-    """One short line is sent; the first time, a notice below the message says so, and `K` explains how to stop it."""
+    """One short line is sent; the first time, a notice below the reply says so, and `K` explains how to stop it."""
     chat = start(nvim_factory, tmp_path, server, tells=True)
     chat.say("one")
-    notice = "The model sees the open file (src/stack.lua:1-7) · :help codecompanion-looking-at"
-    assert chat.text().index("one\n") < chat.text().index(notice) < chat.text().index("Ok.")
+    notice = "· The model knows which file is open · K explains"
+    assert chat.text().index("one\n") < chat.text().index("Ok.") < chat.text().index(notice)
     assert sent(server)[0] == "The user is looking at `src/stack.lua`, lines 1-7 of 7, cursor in line 1."
     chat.say("two")
     assert before_last(server) == []
@@ -242,16 +242,16 @@ def test_the_model_gets_the_visible_text_only_when_it_changes(nvim_factory, tmp_
     chat.say("three")
     assert before_last(server) == ["The user is looking at `src/stack.lua`, lines 1-7 of 7, cursor in line 4."]
     assert [m.tag for m in chat.view().messages if m.tag] == [LOOKING_TAG, LOOKING_TAG]
-    assert chat.text().count("open file") == 1
+    assert chat.text().count(notice) == 1
     before = chat.text()
     chat.nvim.command("edit")
     chat.nvim.wait_for(lambda: chat.text() == before, "the same text")
-    chat.nvim.feed("gg/open file<CR>K")
+    chat.nvim.feed("gg/file is open<CR>K")
     chat.nvim.wait_screen(r"interactions\.chat\.opts\.tell_open_file")
     chat.nvim.command("close")
     chat.open()
     chat.say("in a second chat")
-    assert "open file" not in chat.text()
+    assert "file is open" not in chat.text()
 
 
 def test_words_in_code_are_not_mentions(nvim_factory, tmp_path, server):

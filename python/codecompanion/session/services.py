@@ -133,7 +133,7 @@ class Services(msgspec.Struct):
     stopped: dict[str, StoppedPolicy] = msgspec.field(default_factory=dict)
     """Stopped policies by name: their definition or one of their options is invalid."""
     knows_open_file: set[Path] = msgspec.field(default_factory=set)
-    """The folders in which the user has read that the model sees the open file."""
+    """The folders in which the user has read that the model knows which file is open."""
     unusable_writers: set[tuple[str, str]] = msgspec.field(default_factory=set)
     """The (adapter, model) pairs on the user's own servers that produced no usable summary when last asked."""
     usage_doubts: UsageDoubts = msgspec.field(default_factory=UsageDoubts)

@@ -61,7 +61,7 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     """One sentence for the user.
 
     With `while_paused`, it is removed when the meter shows that nothing is paused; with `until_compacted`, when a
-    compaction succeeds; with `until_restored`, when no chat is missing.
+    compaction succeeds; with `until_restored`, when no chat is missing. `help`: the help tag that explains it.
     """
 
     level: Severity
@@ -69,6 +69,7 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     while_paused: bool = False
     until_compacted: bool = False
     until_restored: bool = False
+    help: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class StoredSubmit(msgspec.Struct, frozen=True):

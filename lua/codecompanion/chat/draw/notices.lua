@@ -25,6 +25,7 @@ local AT_END = "end"
 ---@field opening? boolean It is repeated whenever the host opens the chat
 ---@field holds_until? CodeCompanion.NoticeEnd The event that makes it obsolete
 ---@field while_paused? boolean It is valid while automatic editing and compaction are paused
+---@field help? string Help tag that explains it
 ---@field is_aside? boolean It is about the folder, not the conversation
 ---@field mark? integer Extmark of its line, once drawn
 
@@ -227,6 +228,30 @@ function M.waiting_files(event)
     local waits = require("codecompanion.text.visible_characters").line(event.waits).text
     local key = require("codecompanion.chat.state.configured_keys").keys("trust", "n")[1] or ":CodeCompanion trust"
     return ("Not loaded until trusted: %s · %s to review"):format(waits, key)
+  end
+end
+
+---Return the text of a notice with the key that explains it, if any.
+---@param event CodeCompanion.Event.Notice
+---@return string
+function M.with_help(event)
+  if not event.help then
+    return event.text
+  end
+  local key = require("codecompanion.chat.state.configured_keys").keys("show_original", "n")[1]
+  return event.text .. (key and (" · %s explains"):format(key) or (" · :help %s"):format(event.help))
+end
+
+---Return the help tag that explains the notice in a row, if any.
+---@param chat CodeCompanion.Chat
+---@param row integer
+---@return string?
+function M.help_at(chat, row)
+  for _, notice in ipairs(chat.notices) do
+    local at = notice.help and notice.mark and api.nvim_buf_get_extmark_by_id(chat.bufnr, marks.decor, notice.mark, {})
+    if at and at[1] == row then
+      return notice.help
+    end
   end
 end
 

@@ -195,8 +195,8 @@ function M.show_original(chat)
   if id and id ~= "" then
     return session.request(chat, "show_original", { item = id }, float.show)
   end
-  local topic = api.nvim_get_current_line():match("^· .*:help (codecompanion%-%S+)")
-  if topic and row < anchors.position(chat, "header") then
+  local topic = require("codecompanion.chat.draw.notices").help_at(chat, row)
+  if topic then
     return vim.cmd("CodeCompanion help " .. topic)
   end
   local waiting = require("codecompanion.chat.state.questions").waiting(chat)

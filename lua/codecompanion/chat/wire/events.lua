@@ -411,7 +411,8 @@ function M.trust_waits(chat, event)
 end
 
 function M.notice(chat, event)
-  say.chat(chat, event.text, severity[event.level], { while_paused = event.while_paused })
+  local details = { while_paused = event.while_paused, help = event.help }
+  say.chat(chat, notices.with_help(event), severity[event.level], details)
   notices.holds_until_told(chat, event)
 end
 

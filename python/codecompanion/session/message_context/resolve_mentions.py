@@ -18,7 +18,7 @@ from codecompanion.model.history import MessageAdded
 from codecompanion.model.messages import Message, with_changes
 from codecompanion.session.message_context.composing import Composing
 from codecompanion.session.message_context.found_context import NOTHING, Found
-from codecompanion.session.message_context.visible_file import first_line, last_reported, looking_at, looking_message
+from codecompanion.session.message_context.visible_file import last_reported, looking_at, looking_message
 from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
 from codecompanion.session.window.too_large import IS_BACK
@@ -85,12 +85,7 @@ class MentionedContext:
             tuple(MessageAdded(message=message) for message in messages),
             tuple(self._sent_event(message) for message in messages if message.mentioned is not None),
         )
-        said = list(self._with_secrets(messages))
-        root = self._services.root(submit.snapshot)
-        if line and root not in self._services.knows_open_file:
-            self._services.knows_open_file.add(root)
-            said.append(first_line(submit.snapshot, root))
-        return found.with_notices(self._control.chat_id, said)
+        return found.with_notices(self._control.chat_id, self._with_secrets(messages))
 
     def _looking_at(self, submit: Submit) -> str:
         """Return the line about the open file, or "" if disabled, already sent, or the submit is an edit in place."""

@@ -9,8 +9,12 @@ from pathlib import Path
 
 from codecompanion.model.messages import LOOKING_TAG, Message
 from codecompanion.session.editor_context.rendered_items import one_line
+from codecompanion.session.services import Services
 from codecompanion.session.window.context_control import ContextControl
+from codecompanion.wire.events import Notice, Severity
 from codecompanion.wire.requests import Snapshot
+
+TOLD = "The model knows which file is open"
 
 
 def looking_at(snapshot: Snapshot, root: Path) -> str:
@@ -22,13 +26,6 @@ def looking_at(snapshot: Snapshot, root: Path) -> str:
         return f"The user is looking at `{name}`."
     first, last, lines = snapshot.visible
     return f"The user is looking at `{name}`, lines {first}-{last} of {lines}, cursor in line {snapshot.cursor[0]}."
-
-
-def first_line(snapshot: Snapshot, root: Path) -> str:
-    """Return the sentence that informs the user when the line is first sent in a project."""
-    lines = "" if snapshot.visible is None else f":{snapshot.visible[0]}-{snapshot.visible[1]}"
-    shown = _name(snapshot, root) + lines
-    return f"The model sees the open file ({shown}) · :help codecompanion-looking-at"
 
 
 def _name(snapshot: Snapshot, root: Path) -> str:
@@ -43,6 +40,14 @@ def last_reported(control: ContextControl) -> str:
     """Return the newest line about the visible file that is already in the next request, or "" if there is none."""
     messages = control.shaper.current().messages
     return next((message.text for message in reversed(messages) if message.tag == LOOKING_TAG), "")
+
+
+def tell_user(services: Services, control: ContextControl, root: Path) -> None:
+    """Inform the user, once in a project, after the first reply to a request that contains such a line."""
+    if root in services.knows_open_file or not services.settings.chat.tell_open_file or not last_reported(control):
+        return
+    services.knows_open_file.add(root)
+    services.emit(Notice(chat=control.chat_id, level=Severity.INFO, text=TOLD, help="codecompanion-looking-at"))
 
 
 def looking_message(line: str, message_id: str) -> Message:

@@ -19,6 +19,7 @@ from codecompanion.session.accounts.accounting import RequestRecord
 from codecompanion.session.accounts.local_models import runs_on_own_server, speed_of
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.chat.streamed_reply import ReplySoFar, stream_reply
+from codecompanion.session.message_context.visible_file import tell_user
 from codecompanion.session.state import State
 from codecompanion.session.turn.arriving_size import ArrivingSize
 from codecompanion.tools.tool_registry import ToolRegistry
@@ -196,6 +197,8 @@ class Exchange:
         chat.control.window.take_in()
         chat.control.window.tell_no_tools()
         chat.control.window.tell_no_room()
+        if not finished.tool_calls:
+            tell_user(chat.services, chat.control, chat.root())
         for edit in finished.server_edits:
             chat.notice(
                 Severity.INFO,

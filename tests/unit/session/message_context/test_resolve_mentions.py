@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from codecompanion.counting.calibration import Calibration
+from codecompanion.errors import NetworkFailed
 from codecompanion.model.messages import EDITOR_TAG, GATHERED_TAG, LOOKING_TAG
 from codecompanion.session.actions.forking import fork
 from codecompanion.session.chat.buffer_entries import entries
@@ -15,7 +16,16 @@ from codecompanion.session.chat.inspection import original
 from codecompanion.session.chat.redraw import redraw
 from codecompanion.session.editor_context.source import SourceResult
 from codecompanion.session.message_context import resolve_mentions
-from codecompanion.wire.events import EditorContextSent, Gathering, MessageSent, Notice, Restored, SubmitFailed
+from codecompanion.session.message_context.visible_file import TOLD
+from codecompanion.wire.events import (
+    EditorContextSent,
+    Gathering,
+    MessageSent,
+    Notice,
+    Restored,
+    SubmitFailed,
+    TurnFinished,
+)
 from codecompanion.wire.requests import (
     ClearMessage,
     EditorContext,
@@ -259,10 +269,22 @@ async def test_the_visible_text_is_reported_once_and_only_in_the_workspace(bench
     await say(bench, session, ask("four", submit_id=4, **here))
     assert sent(bench)[-2:] == [line, "four"], "what is cleared is not known any more"
     assert [m.tag for m in session.log.view.messages if m.tag] == [LOOKING_TAG]
-    said = "The model sees the open file (a.py:1-40) · :help codecompanion-looking-at"
-    assert [notice.text for notice in bench.of(Notice)] == [said]
+    assert [(notice.text, notice.help) for notice in bench.of(Notice)] == [(TOLD, "codecompanion-looking-at")]
     assert GATHERED_TAG not in {m.tag for m in session.log.view.messages}
     other = await bench.open("chat-2")
     await say(bench, other, ask("five", submit_id=5, **here))
     assert sent(bench) == [line, "five"]
-    assert [notice.text for notice in bench.of(Notice)] == [said], "once in a project"
+    assert [notice.text for notice in bench.of(Notice)] == [TOLD], "once in a project"
+
+
+async def test_an_unanswered_request_shows_no_notice_about_the_open_file(tmp_path):
+    """Such a request may never have left; the first answered one shows the notice."""
+    replies = [(NetworkFailed("no connection"),), says("answer")]
+    bench = Bench(tmp_path, ScriptedAdapter("model", lambda request: replies.pop(0)))
+    session = await bench.open()
+    here = {"cwd": str(tmp_path), "current": str(tmp_path / "a.py"), "cursor": (3, 0), "visible": (1, 40, 90)}
+    await say(bench, session, ask("one", **here))
+    assert bench.of(TurnFinished)[-1].reason == "failed"
+    assert TOLD not in [notice.text for notice in bench.of(Notice)]
+    await say(bench, session, ask("two", submit_id=2, **here))
+    assert [notice.text for notice in bench.of(Notice)] == [TOLD]
