@@ -22,6 +22,7 @@ LONG = f"{TITLE}, 11 still above"
 SECRET = "Sent with 1 secret file because you named it: deploy/production/certificates/clients.pem"
 REPORT = {
     "title": TITLE,
+    "text_title": "Sent to the model:",
     "head": ["400 of 4,000 tokens · 140 ms", "about api · high confidence, by keywords"],
     "rows": [
         {"path": "src/stack.py", "start": 10, "end": 42, "what": "src/stack.py:10-42 Stack", "source": "ast",

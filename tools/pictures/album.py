@@ -78,7 +78,7 @@ ALBUM = (
         "The code found for a question: each piece with its score, tokens, gatherer, file and lines; below it the text"
         " for the model.",
         commands=("/context", ":CodeCompanion index"),
-        words=("Sent to the model", "searched for", "leave out"),
+        words=("Sent with", "searched for", "leave out"),
     ),
     Picture(
         "adapters.png",

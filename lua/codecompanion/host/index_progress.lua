@@ -49,7 +49,8 @@ function M.sentence(event)
   elseif event.phase == "ready" then
     return ("The code of %s is indexed"):format(name)
   end
-  return event.why ~= "" and event.why or ("The code of %s is not indexed yet; a question indexes it"):format(name)
+  return event.why ~= "" and event.why
+    or ("The code of %s is not indexed yet; the first code search indexes it"):format(name)
 end
 
 ---@param event CodeCompanion.Event.IndexProgress

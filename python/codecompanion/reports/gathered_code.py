@@ -19,7 +19,7 @@ MAX_DROPPED = 20
 _BY = {"model": "by a model", "keywords": "by keywords", "index": "by the index"}
 """How a question was classified, in words, by classifier; none if code was requested."""
 WAS_ASKED_FOR = "code was requested"
-NOT_INDEXED = "index incomplete: the rest was searched as text"
+NOT_INDEXED = "the index was not complete yet: the rest was searched as text"
 
 
 def gathered_code(turn: Stretch, page: Page) -> list[str]:
@@ -74,7 +74,7 @@ def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) ->
         return f"nothing sent: question did not look project-related · {took}" if is_out else f"nothing sent · {took}"
     code = f"{counted(len(pieces), 'snippet')} from {counted(files, 'file')}"
     more = f" · {above} still above" if above else ""
-    return f"{code}{more} · {total} of {budget} tokens by characters/4 · {took}"
+    return f"{code}{more} · {total} of {budget} tokens by characters/4, without the headings · {took}"
 
 
 def classified_text(fields: Mapping[str, Any]) -> str:
@@ -83,10 +83,16 @@ def classified_text(fields: Mapping[str, Any]) -> str:
     if not by:
         return WAS_ASKED_FOR
     if not fields.get("is_codebase_related"):
-        return f"not about the project ({by})"
+        return not_about(by, fields)
     about = ", ".join(fields.get("categories", ())) or "the project"
     sure = f"{fields.get('confidence', '')} confidence, " if fields.get("likelihood") is None else ""
     return f"about {about} · {sure}{by} · {fields.get('type', '')}".rstrip(" ·")
+
+
+def not_about(by: str, fields: Mapping[str, Any]) -> str:
+    """Return the classification of a question that did not look project-related, but may name files."""
+    is_named = any(piece.get("source") == "mention" for piece in fields.get("pieces", ()))
+    return f"{'only the named files: ' if is_named else ''}not about the project ({by})"
 
 
 def who_classified(source: str, likelihood: float | None) -> str:

@@ -173,7 +173,7 @@ function M.lines(report, width)
     rows[#lines] = row
   end
   if (report.text or "") ~= "" then
-    vim.list_extend(lines, { "", "Sent to the model:", "" })
+    vim.list_extend(lines, { "", report.text_title, "" })
     vim.list_extend(lines, vim.split(report.text, "\n", { plain = true }))
   end
   return lines, rows, head

@@ -20,7 +20,7 @@ from codecompanion.model.chosen_code import (
 from codecompanion.model.gathered import PIN_IS_GONE, Gathered
 from codecompanion.model.history import LogEvent, MessageAdded, PolicyEvent
 from codecompanion.model.messages import GATHERED_TAG, Message, is_typed_by_user
-from codecompanion.reports.gathered_code import NOT_INDEXED, WAS_ASKED_FOR, place_of, who_classified
+from codecompanion.reports.gathered_code import NOT_INDEXED, WAS_ASKED_FOR, not_about, place_of, who_classified
 from codecompanion.retrieval.compose import TAKEN_OUT
 from codecompanion.session.chat.chat import Chat
 from codecompanion.session.codebase.code_request import CodeRequest
@@ -33,6 +33,7 @@ State = Literal["in", "out", "left out", "pinned"]
 _NOTHING_ASKED = "Nothing to search for yet: write a question after /context, or send a message first."
 _ABOVE = "still above: not sent again"
 _OFF = "No code is added to messages: context.enabled is false."
+_WITH_IT, _ON_REQUEST = "Sent with the message:", "Sent with #{codebase}:"
 
 
 class CodeRow(msgspec.Struct, frozen=True):
@@ -61,12 +62,13 @@ class CodeRow(msgspec.Struct, frozen=True):
 
 
 class CodeReport(msgspec.Struct, frozen=True):
-    """The `/context` page: a title, lines above the rows, the rows (best first), and the text sent to the model."""
+    """The `/context` page: a title, lines above the rows, the rows (best first), and the text for the model."""
 
     title: str
     head: tuple[str, ...]
     rows: tuple[CodeRow, ...]
     text: str = ""
+    text_title: str = "Sent to the model:"
     root: str = ""
     can_choose: bool = False
 
@@ -98,7 +100,8 @@ async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
     head = report.head if is_asked else tuple(one for one in report.head if one != WAS_ASKED_FOR)
     head = (*as_sent, *head, *(code_request.told if code_request is not None else ()), *says)
     rows, root = _with_anchors(report.rows, gathered), services.root(request.snapshot)
-    return msgspec.structs.replace(report, head=head, rows=rows, root=str(root), can_choose=True)
+    title = _ON_REQUEST if as_sent else _WITH_IT
+    return msgspec.structs.replace(report, head=head, rows=rows, text_title=title, root=str(root), can_choose=True)
 
 
 def _with_anchors(rows: Sequence[CodeRow], gathered: Gathered) -> tuple[CodeRow, ...]:
@@ -218,8 +221,9 @@ def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeRep
 def _understood(fields: Mapping[str, Any]) -> str:
     """Describe how the question was classified; `/trace` uses the document's terms."""
     by = who_classified(fields.get("classified_by", ""), fields.get("likelihood"))
-    about = "about" if fields.get("is_codebase_related") else "not about"
-    return f"{about} the project ({by})" if by else WAS_ASKED_FOR
+    if not by:
+        return WAS_ASKED_FOR
+    return f"about the project ({by})" if fields.get("is_codebase_related") else not_about(by, fields)
 
 
 def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[ChosenPiece]) -> CodeRow:

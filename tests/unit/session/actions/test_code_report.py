@@ -76,6 +76,7 @@ async def test_a_preview_reports_the_effect_of_sending_it(tmp_path, policy, ques
     assert said in "\n".join(report.head)
     assert ("code was requested" in report.head) == ("#{codebase}" in question)
     assert report.head[0].startswith("No code is added to this message") == ("#{codebase}" not in question)
+    assert report.text_title == f"Sent with {'the message' if '#{codebase}' in question else '#{codebase}'}:"
 
 
 async def test_without_a_question_the_report_is_about_the_newest_message(tmp_path):

@@ -442,7 +442,7 @@ async def test_truncated_code_is_shown_as_truncated(project):
     ]
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=session.log.view.messages[0].id))
     assert [row.what for row in report.rows] == ["big.py:1-265 of 2019", "README.md:1-9 (cut)"]
-    assert "index incomplete: the rest was searched as text" in report.head
+    assert "the index was not complete yet: the rest was searched as text" in report.head
 
 
 async def test_a_sent_secret_file_is_named_on_its_own_line(project):
@@ -497,6 +497,8 @@ async def test_the_probability_of_a_project_question_is_shown(project):
     [fields] = [record.fields for record in records if record.name == GATHERED_EVENT]
     assert fields["likelihood"] == 0.124
     assert classified_text(fields) == "not about the project (by the index, 12 % likely)"
+    named = {**fields, "pieces": [{"source": "mention"}]}
+    assert classified_text(named) == "only the named files: not about the project (by the index, 12 % likely)"
     about = {**fields, "is_codebase_related": True, "likelihood": 0.98, "categories": ["api"], "type": "Debugging"}
     assert classified_text(about) == "about api · by the index, 98 % likely · Debugging"
 
