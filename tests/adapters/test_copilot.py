@@ -506,7 +506,7 @@ def test_a_broken_file_is_named_with_a_remedy(tmp_path: Path, content: bytes | N
         find_login(Places({"HOME": str(tmp_path)}, own), "copilot")
     text = str(caught.value)
     assert said in text
-    assert "Log in with :CodeCompanion login copilot." in text
+    assert "Run :CodeCompanion login copilot." in text
     assert "two" not in text
     assert caught.value.brief == "not logged in; :CodeCompanion login copilot"
 

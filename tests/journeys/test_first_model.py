@@ -54,7 +54,7 @@ def test_copilot_is_set_up_with_a_code(desk: Desk) -> None:
         terminal = desk.nvim(env={"OLLAMA_HOST": nobody()})
         command(terminal, "CodeCompanionChat", READY)
         send(terminal, "hello")
-        terminal.wait("not logged in to GitHub Copilot", gone=BUSY)
+        terminal.wait("not logged in to Copilot", gone=BUSY)
         command(terminal, "CodeCompanion login copilot", "WDJB-MJHT")
         github.approved = True
         terminal.wait("Logged in to copilot as octocat", gone="WDJB-MJHT")

@@ -145,6 +145,15 @@ def test_a_refused_message_is_reported_below_its_end_during_typing(chat: ChatDri
     assert "Not sent" not in chat.nvim.screen()
 
 
+@pytest.mark.parametrize(("key", "named"), [("gm", "gm"), (False, ":CodeCompanion adapter")])
+def test_an_error_names_the_configured_key(nvim_factory: Callable[..., Nvim], key: str | bool, named: str) -> None:
+    entry = key and {"modes": {"n": key}}
+    chat = make_chat(nvim_factory, options={"interactions": {"chat": {"keymaps": {"change_adapter": entry}}}})
+    chat.accept("question")
+    chat.push(events.TurnFinished(reason="failed", error="No key. Set it or choose another adapter with ga."))
+    assert f"✗ No key. Set it or choose another adapter with {named}.\n" in chat.text()
+
+
 def meter(*, paused: bool) -> events.Meter:
     return events.Meter(tokens=100, window=1000, ratio=0.1, exact=True, edit_at=0.5, compact_at=0.8, paused=paused)
 

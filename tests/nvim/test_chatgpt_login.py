@@ -89,7 +89,7 @@ def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, openai: ChatGPTServ
     chat = start(opened=True)
     chat.say("hello")
     said = " ".join(chat.text().split())
-    assert "not logged in to ChatGPT. Log in with :CodeCompanion login chatgpt." in said
+    assert "not logged in to ChatGPT. Run :CodeCompanion login chatgpt." in said
     page = begin(chat)
     screen = chat.nvim.screen()
     assert "Waiting for your browser, for up to 10 minutes." in screen

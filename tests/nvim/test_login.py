@@ -53,7 +53,7 @@ def test_a_newcomer_logs_in_and_gets_an_answer(start: Start, github: GitHubServe
     """The code and page are shown, only the owner can read the stored login, and Copilot's default model answers."""
     chat = start(opened=True)
     chat.say("hello")
-    assert "not logged in to GitHub Copilot" in " ".join(chat.text().split())
+    assert "not logged in to Copilot" in " ".join(chat.text().split())
     assert ":CodeCompanion login copilot" in " ".join(chat.text().split())
     begin(chat)
     screen = chat.nvim.screen()
@@ -138,7 +138,7 @@ def test_a_login_is_forgotten_on_request(start: Start, github: GitHubServer, tmp
     chat.nvim.wait_for(lambda: "Logged out of" in chat.nvim.messages())
     assert not (tmp_path / OWN).exists()
     chat.say("hello")
-    assert "not logged in to GitHub Copilot" in " ".join(chat.text().split())
+    assert "not logged in to Copilot" in " ".join(chat.text().split())
     chat.nvim.command("CodeCompanion logout copilot")
     chat.nvim.wait_for(lambda: "This plugin has no login" in chat.nvim.messages())
 

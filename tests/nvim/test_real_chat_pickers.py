@@ -100,10 +100,7 @@ def test_a_chat_with_a_wrong_address_continues_with_another_adapter(nvim_factory
         chat.nvim.wait_screen(r"openai · needs OPENAI_API_KEY")
         chat.nvim.feed("/^broken<CR><CR>")
         chat.nvim.wait_for(
-            lambda: (
-                "Change adapters.http.broken or choose another adapter (:CodeCompanion adapter). The adapter"
-                in chat.text()
-            ),
+            lambda: "Change adapters.http.broken or choose another adapter with ga. The adapter" in chat.text(),
             "why",
         )
         chat.nvim.feed("<Esc>ga")

@@ -163,7 +163,7 @@ local function on_exit(job, code, stderr_tail)
   end
   local text = stderr_tail:match("codecompanion: ([^\n]+)") -- the error message of `engine/__main__.py`
   if state.status == "starting" then
-    text = text or ("The Python process did not start (status %d); see :CodeCompanion health"):format(code)
+    text = text or ("Python did not start (status %d); see :CodeCompanion health"):format(code)
     say_unless_chat_does(text)
   end
   text = text or ("The Python process ended (status %d). The next action starts it again."):format(code)

@@ -50,7 +50,7 @@ async def test_without_a_login_the_error_names_the_command(make: Maker, openai: 
     """No request is sent."""
     outcome = await ask(make())
     assert isinstance(outcome.error, MissingKey)
-    assert str(outcome.error) == "chatgpt: not logged in to ChatGPT. Log in with :CodeCompanion login chatgpt."
+    assert str(outcome.error) == "chatgpt: not logged in to ChatGPT. Run :CodeCompanion login chatgpt."
     assert openai.requests == []
 
 

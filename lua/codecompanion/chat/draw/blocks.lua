@@ -467,7 +467,7 @@ end
 ---@return CodeCompanion.Block
 function M.notice(text, level, hint)
   local sign, group = unpack(NOTICES[level] or NOTICES[severity.INFO])
-  local line = sign .. M.one_line(text)
+  local line = sign .. keys.in_message(M.one_line(text))
   local block = { kind = "notice", lines = { line }, marks = { { row = 0, from = 0, to = #line, group = group } } }
   if hint then
     block.eol = { { row = 0, col = #line, pos = "inline", chunks = { { hint, "CodeCompanionHint" } } } }

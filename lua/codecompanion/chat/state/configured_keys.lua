@@ -22,6 +22,16 @@ function M.keys(name, mode)
   return type(keys) == "table" and keys or { keys }
 end
 
+---Return a message of the host with the configured key in place of `ga`; outside of chats, with the command.
+---@param text string
+---@param is_outside? boolean
+---@return string
+function M.in_message(text, is_outside)
+  local key = not is_outside and M.keys("change_adapter", "n")[1] or ":CodeCompanion adapter"
+  local with = key:gsub("%%", "%%%%")
+  return (text:gsub("with ga%f[^%w]", "with " .. with):gsub("%(ga%)", "(" .. with .. ")"))
+end
+
 ---Return the hint of an empty input; keys that do not fit are omitted, the help last.
 ---@param width integer
 ---@return string

@@ -93,7 +93,7 @@ class ChatGPTAccess:
         return session
 
     def _missing(self) -> errors.MissingKey:
-        missing = errors.MissingKey(f"{self._name}: not logged in to ChatGPT. Log in with {LOGIN_COMMAND}.")
+        missing = errors.MissingKey(f"{self._name}: not logged in to ChatGPT. Run {LOGIN_COMMAND}.")
         missing.brief = f"not logged in; {LOGIN_COMMAND}"
         return missing
 

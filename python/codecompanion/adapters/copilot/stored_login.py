@@ -62,7 +62,7 @@ def find_login(places: Places, name: str) -> Login:
             return login
         unreadable.append(f"{login.where} contains no token")
     seen = f" ({'; '.join(unreadable)})" if unreadable else ""
-    error = MissingKey(f"{name}: not logged in to GitHub Copilot{seen}. Log in with :CodeCompanion login copilot.")
+    error = MissingKey(f"{name}: not logged in to Copilot{seen}. Run :CodeCompanion login copilot.")
     error.brief = "not logged in; :CodeCompanion login copilot"
     raise error
 

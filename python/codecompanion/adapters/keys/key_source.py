@@ -168,9 +168,8 @@ def _literal(settings: AdapterSettings, start: str) -> MissingKey:
 
 def _missing(settings: AdapterSettings, why: str) -> MissingKey:
     name = settings.name
-    remedy = "Set it in your shell and restart Neovim, or change" if key_variable(settings) else "Change"
-    error = MissingKey(
-        f"{name}: no API key: {why}. {remedy} adapters.http.{name} or choose another adapter (:CodeCompanion adapter)."
-    )
+    change = f"hange adapters.http.{name}"
+    remedy = f"Set it in your shell and restart Neovim, c{change}," if key_variable(settings) else f"C{change}"
+    error = MissingKey(f"{name}: no API key: {why}. {remedy} or choose another adapter with ga.")
     error.brief = why.removeprefix("the environment variable ")
     return error
