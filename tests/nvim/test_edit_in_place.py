@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 
 import pytest
@@ -569,6 +570,19 @@ def test_a_failure_is_one_sentence(desk):
     here.wait_over()
     assert here.lines() == OLD
     here.nvim.wait_for(lambda: "LOOP_KEY was refused" in here.nvim.messages(), "a sentence")
+    assert not here.nvim.blocked()
+
+
+@pytest.mark.parametrize(
+    ("columns", "cause"),
+    [(100, "loop: no connection to http://127.0.0.1:9. "), (75, "loop: no connection. "), (55, "")],
+)
+def test_a_failure_keeps_its_remedy_on_a_narrow_screen(desk, columns, cause):
+    away = {"adapters": {"http": {"loop": {"env": {"url": "http://127.0.0.1:9"}}}}}
+    here = desk(size=(columns, 24), options=away, opts={"max_retries": 0})
+    here.edit("4,7CodeCompanion make it iterative")
+    here.wait_over()
+    here.nvim.wait_screen(f"{re.escape(cause)}Start the server, or check env\\.url\\.")
     assert not here.nvim.blocked()
 
 

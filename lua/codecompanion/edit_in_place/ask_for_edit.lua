@@ -11,6 +11,9 @@ local target = require("codecompanion.edit_in_place.target")
 
 local M = {}
 
+---Maximum bytes of a remedy that is shown alone.
+local SHORT_REMEDY = 45
+
 ---End a failed edit, or show its previous proposal again.
 ---@param edit CodeCompanion.StandingEdit
 local function give_up(edit)
@@ -21,6 +24,21 @@ local function give_up(edit)
   of_buffer.draw(edit)
 end
 
+---Return an error, longest form first: its last sentence, the remedy, is kept longest.
+---@param reason string
+---@return string[]
+local function wordings(reason)
+  reason = require("codecompanion.chat.state.configured_keys").in_message(reason, true)
+  local found = { reason .. " The buffer was not changed.", reason }
+  local cause, remedy = reason:gsub(" %b()%.", "."):match("^(.-%.) (.+)$")
+  if cause then
+    found[3] = cause .. " " .. remedy
+    found[4] = cause:gsub(" to https?://%S+%.$", ".") .. " " .. remedy
+    found[5] = #remedy <= SHORT_REMEDY and remedy or nil
+  end
+  return found
+end
+
 ---@param edit CodeCompanion.StandingEdit
 ---@param reason string "" if the reply was stopped
 local function fail(edit, reason)
@@ -28,7 +46,7 @@ local function fail(edit, reason)
   if reason == "" then
     return say.line({ "Stopped; the buffer was not changed.", "Stopped" })
   end
-  say.line({ reason .. " The buffer was not changed.", reason }, severity.ERROR)
+  say.line(wordings(reason), severity.ERROR)
 end
 
 ---Show a reply that belongs in a new buffer.
