@@ -360,6 +360,8 @@ def test_files_are_completed_by_part_of_their_name(chat: ChatDriver, tmp_path: P
     """A prefix ranks above a substring; ignored files are offered only by path."""
     in_project(chat, tmp_path / "project", *FILES)
     assert offered(chat, "see @st") == ["@src/stack.py", "@src/app/state.py", "@lib/most.py", r"@src/app/my\ stage.py"]
+    words = offered(chat, "see @")
+    assert [word.startswith("@{") for word in words] == sorted(word.startswith("@{") for word in words), "tools last"
     assert offered(chat, "see @app/st") == ["@src/app/state.py", r"@src/app/my\ stage.py"]
     assert offered(chat, "see @page") == ['@"app/[id]/page.tsx"']
     assert offered(chat, 'see @"my st') == ['@"src/app/my stage.py"']
@@ -385,7 +387,7 @@ def test_ignored_and_binary_files_are_offered_once_their_path_is_typed(chat: Cha
         assert offered(chat, "see @src/__") == ["@src/__pycache__/"]
         assert offered(chat, "see @src/__pycache__/") == ["@src/__pycache__/app.pyc"]
         assert offered(chat, "see @src/l") == ["@src/lib.so"]
-        assert offered(chat, "see @no")[-1] == "@node_modules/"
+        assert [word for word in offered(chat, "see @no") if not word.startswith("@{")][-1] == "@node_modules/"
         assert offered(chat, "see @node_modules/l") == ["@node_modules/left/"]
         assert offered(chat, "/file src/") == ["src/app.py"]
         assert {"logo.png", "paper.pdf"} <= set(offered(chat, "/file "))

@@ -141,7 +141,7 @@ local function mentions(chat, before)
   if lead:sub(1, 1) == "{" then
     return start - 1, tools(chat, lead:sub(2))
   end
-  return start - 1, vim.list_extend(tools(chat, lead), files((lead:gsub("%z%z", " ")), false))
+  return start - 1, vim.list_extend(files((lead:gsub("%z%z", " ")), false), tools(chat, lead))
 end
 
 ---Return the completions of the text before the cursor.
