@@ -53,14 +53,14 @@ command(
   "Restore a chat from a checkpoint: choose one, or give the id of a chat or checkpoint",
   { nargs = "?" }
 )
-command("CodeCompanionCompact", "compact", "Compact the chat (!: without asking); arguments guide the summary", {
+command("CodeCompanionCompact", "compact", "Replace the conversation with a summary (!: without asking)", {
   nargs = "*",
   bang = true,
 })
 command("CodeCompanionUndo", "undo", "Undo the newest edit, compaction, pin … of the chat", {})
 command("CodeCompanionRedo", "redo", "Redo the last undone change", {})
 command("CodeCompanionRecall", "recall", "Search content removed from the context", { nargs = "*" })
-command("CodeCompanionRevert", "revert", "Revert file changes: choose from a list, or give `turn` or a file", {
+command("CodeCompanionRevert", "revert", "List file changes and revert them; `turn` or a file reverts directly", {
   nargs = "?",
   complete = "complete_revert",
 })
@@ -101,7 +101,7 @@ plug("n", "Toggle", "<Cmd>CodeCompanionChat Toggle<CR>", "Show or hide the chat"
 plug("n", "Cost", "<Cmd>CodeCompanionCost<CR>", "Show the cost of the chat")
 plug("n", "Trace", "<Cmd>CodeCompanionTrace<CR>", "Show the newest turn request by request")
 plug("n", "Resume", "<Cmd>CodeCompanionChat Resume<CR>", "Resume a stored chat")
-plug("n", "Compact", "<Cmd>CodeCompanionCompact<CR>", "Compact the chat")
+plug("n", "Compact", "<Cmd>CodeCompanionCompact<CR>", "Replace the conversation with a summary")
 plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the newest edit, compaction, pin … of the chat")
 plug("n", "Redo", "<Cmd>CodeCompanionRedo<CR>", "Redo the last undone change")
 plug("n", "Recall", "<Cmd>CodeCompanionRecall<CR>", "List content removed from the context")

@@ -14,7 +14,7 @@ local M = {}
 local WORDS = {
   CodeCompanion = {
     accept = "Accept the proposed change or tool call",
-    adapter = "Choose a model from the adapters, listed with their requirements",
+    adapter = "Choose a model",
     always = "Accept, and choose what to allow from now on",
     approval = "Go to the pending approval",
     approvals = "List the given approvals, and revoke them",
@@ -43,7 +43,7 @@ local WORDS = {
     skip = "Skip the hunk under the cursor",
     stop = "Stop the Python process",
     toggle = "Show or hide the last chat",
-    trust = "Review the folder's files",
+    trust = "Review and trust the files of the folder",
   },
   CodeCompanionChat = {
     Add = "Add the selected lines to the chat",
@@ -53,13 +53,23 @@ local WORDS = {
   },
 }
 
----Return a command with each of its first words, in alphabetical order.
+---Commands that do the same as another one, which is listed in their place.
+local ALIASES = {
+  ["CodeCompanion chat"] = true,
+  ["CodeCompanion restore"] = true,
+  ["CodeCompanion resume"] = true,
+  ["CodeCompanion toggle"] = true,
+  CodeCompanionActions = true,
+}
+
+---Return a command with each of its first words, in alphabetical order and without aliases.
 ---@param command string
 ---@return CodeCompanion.ListedCommand[]
 function M.with_words(command)
   local found = {}
   for word, text in sorted(WORDS[command] or {}) do
-    found[#found + 1] = { command = command .. " " .. word, text = text }
+    local whole = command .. " " .. word
+    found[#found + 1] = not ALIASES[whole] and { command = whole, text = text } or nil
   end
   return found
 end
@@ -73,12 +83,12 @@ function M.text(name)
   return plain:match("^(.-)[;:]") or plain
 end
 
----Return all commands in alphabetical order.
+---Return all commands in alphabetical order, without aliases.
 ---@return CodeCompanion.ListedCommand[]
 function M.list()
   local found = {}
   for name in sorted(vim.api.nvim_get_commands({})) do
-    if vim.startswith(name, "CodeCompanion") then
+    if vim.startswith(name, "CodeCompanion") and not ALIASES[name] then
       found[#found + 1] = { command = name, text = M.text(name) }
       vim.list_extend(found, M.with_words(name))
     end

@@ -1690,7 +1690,7 @@
 ---@field next_approval? CodeCompanion.Options.interactions.chat.keymaps.key|false
 ---@field [string] CodeCompanion.Options.interactions.chat.keymaps.key|false
 
----Show the keys
+---Show keys and commands
 ---@class CodeCompanion.Options.interactions.chat.keymaps.key
 ---@field modes? CodeCompanion.Options.interactions.chat.keymaps.key.modes
 ---@field description? string

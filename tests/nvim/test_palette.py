@@ -33,6 +33,10 @@ end):flatten(2):totable()
 """
 
 
+ALIASES = {"chat", "restore", "resume", "toggle"}
+"""Subcommands that are listed by the name of an equal user command."""
+
+
 def wide(nvim_factory: Callable[..., Nvim]) -> ChatDriver:
     return make_chat(nvim_factory, size=(120, 110))
 
@@ -45,18 +49,19 @@ def test_the_palette_has_every_command_and_key_once(nvim_factory: Callable[..., 
     ways = {way for _, _, ways in entries for way in re.split(r"  | · ", ways)}
     for command in chat.nvim.lua(SLASH):
         assert f"/{command}" in ways or command == "adapter", command
-    covered = {"adapter", "chat", "resume", "toggle", "reopen", "trust", "approval"}
+    covered = {"adapter", "reopen", "trust", "approval"} | ALIASES
     for name in chat.nvim.lua("return vim.tbl_keys(require('codecompanion.commands.subcommands'))"):
         known = {f":CodeCompanion {name}", f"/{name}", f":CodeCompanion{name.capitalize()}"}
         assert name in covered or ways & known, name
-    for former in ("New chat", "Resume a chat", "Change the adapter", "Choose a model"):
+    for former in ("New chat", "Resume a chat", "Choose an adapter", "Change the model"):
         assert former not in [name for group, name, _ in entries if group != "open"], former
     rows = {name: ways for _, name, ways in entries}
-    assert rows["Change the model"] == "ga  /model  :CodeCompanion adapter"
+    assert rows["Choose a model"] == "ga  /model  :CodeCompanion adapter"
     assert rows["Resume a stored chat"] == "/resume  :CodeCompanionChat Resume"
     without = chat.nvim.lua(WITHOUT_MODEL)
     assert [name for _, name, _ in without if "model" in name.split()] == ["Choose a model"]
     assert {"<CR>", "gd", "gX", "g2", "ga", "gtr", ":CodeCompanionChanges", ":CodeCompanionCmd"} <= ways
+    assert [ways for _, _, ways in entries if "commit" in ways] == ["/commit  :CodeCompanion commit"]
     assert {"/help", ":CodeCompanion help"} <= ways, "two actions with one name"
 
 
@@ -112,14 +117,14 @@ def test_the_help_names_every_key_and_command(nvim_factory: Callable[..., Nvim],
     chat.nvim.feed("g?")
     chat.nvim.wait_screen("/ search · q close")
     shown = chat.nvim.lines()
-    words = set(" ".join(shown).split())
+    words = set(re.split(r"[ ,]+", " ".join(shown)))
     commands = chat.nvim.lua(COMMANDS)
     for name in chat.nvim.lua("return vim.fn.getcompletion('CodeCompanion', 'command')"):
-        assert name in commands
+        assert name in commands or name == "CodeCompanionActions"  # :CodeCompanion
     for name in chat.nvim.lua("return vim.fn.getcompletion('CodeCompanionChat ', 'cmdline')"):
         assert f"CodeCompanionChat {name}" in commands or name.endswith("="), name
     for name in chat.nvim.lua("return vim.tbl_keys(require('codecompanion.commands.subcommands'))"):
-        assert f"CodeCompanion {name}" in commands
+        assert f"CodeCompanion {name}" in commands or name in ALIASES
     for command in commands:
         assert any(re.match(rf"  :{command}(  |$)", line) for line in shown), command
     assert words >= set(chat.nvim.lua(KEYS)) | {"g1", "g2", "g3", "g4", "g5", "gK", "[c", "]c"}
@@ -127,6 +132,27 @@ def test_the_help_names_every_key_and_command(nvim_factory: Callable[..., Nvim],
     assert {"/approvals", "/adapter", "/trace"} <= words
     chat.nvim.feed("/approvals<CR>")
     chat.nvim.wait_lua("return vim.api.nvim_get_current_line():find('approvals') ~= nil")
+
+
+def test_paging_stops_at_the_last_line(nvim_factory: Callable[..., Nvim]) -> None:
+    """`<C-f>` does not leave empty rows below the text."""
+    chat = make_chat(nvim_factory, size=(80, 30))
+    chat.nvim.feed("<Esc>g?")
+    chat.nvim.wait_screen("all keys")
+    chat.nvim.feed("g?")
+    chat.nvim.wait_screen("more below")
+    chat.nvim.feed("<C-f>" * 9)
+    chat.nvim.wait_lua("return vim.fn.line('w$') == vim.fn.line('$')")
+    rows = "vim.api.nvim_win_text_height(0, { start_row = vim.fn.line('w0') - 1 }).all"
+    chat.nvim.wait_lua(f"return {rows} == vim.api.nvim_win_get_height(0)")
+
+
+def test_no_description_is_cut_while_its_row_has_free_cells(nvim_factory: Callable[..., Nvim]) -> None:
+    chat = wide(nvim_factory)
+    chat.nvim.command("CodeCompanion")
+    chat.nvim.wait_screen("Write tests for this code, in the style of the project +/tests")
+    for line in chat.nvim.lines():
+        assert "…" not in line or len(line) > 110 or "pin …" in line or "commit …" in line, line
 
 
 def test_an_entry_runs_and_one_with_an_argument_begins_the_command(nvim_factory: Callable[..., Nvim]) -> None:

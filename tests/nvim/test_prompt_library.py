@@ -192,9 +192,9 @@ def test_the_palette_lists_matching_entries_with_their_origin(nvim_factory, tmp_
         for line in (
             r"prompt +Mine .*your configuration",
             r"prompt +Docs +Write docs .*/docs .*/docs.md",
-            r"prompt +Explain .*/explain · built-in",
+            r"prompt +Explain .*/explain *│",
             r"prompt +Evil +Innocent +not trusted · /evil .*evil.md",
-            r"plugin +New chat",
+            r"plugin +Open a new chat",
         ):
             nvim.wait_screen(line)
         assert "Visual" not in screen

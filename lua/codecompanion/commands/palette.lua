@@ -60,7 +60,7 @@ end
 function M.formatter(actions, width)
   local longest, from_width = 10, 0
   for _, action in ipairs(actions) do
-    longest = math.max(longest, api.nvim_strwidth(action.name))
+    longest = action.description ~= "" and math.max(longest, api.nvim_strwidth(action.name)) or longest
     from_width = math.max(from_width, api.nvim_strwidth(action.from))
   end
   local is_narrow = width < NARROW
@@ -73,7 +73,9 @@ function M.formatter(actions, width)
     local name = fit.cut_words((action.name:gsub("[%c]+", " ")), MAX_NAME)
     if is_described and action.description ~= "" then
       local both = cell(name, math.max(name_width, api.nvim_strwidth(name))) .. "  " .. action.description
-      name = cell(both, math.max(column, api.nvim_strwidth(name)))
+      -- a description that is longer than its column uses the cells that the way leaves free
+      local most = math.min(api.nvim_strwidth(both), room - api.nvim_strwidth(action.from) - 2)
+      name = cell(both, math.max(column, api.nvim_strwidth(name), most))
     end
     local row = action.from ~= "" and beside(name, action.from, room, column) or cell(name, room)
     return ((is_narrow and "" or GROUP:format(action.group)) .. row:gsub("%s+$", ""))

@@ -108,26 +108,31 @@ local function edits(context)
 end
 
 ---@param context CodeCompanion.PromptContext
----@return CodeCompanion.Action[]
+---@return CodeCompanion.Action[] actions
+---@return table<string, boolean> covered Subcommands that run one of these prompts
 local function prompts(context)
-  local library = require("codecompanion.prompt_library")
-  local found = {}
+  local library, named = require("codecompanion.prompt_library"), require("codecompanion.commands.subcommands")
+  local found, covered = {}, {}
   for _, prompt in ipairs(library.list()) do
     if library.fits(prompt, context) then
-      local slash = prompt.alias ~= "" and "/" .. prompt.alias .. " · " or ""
+      local slash = prompt.alias ~= "" and "/" .. prompt.alias or ""
+      local is_ours = prompt.origin == "built-in"
+      local label = is_ours and slash ~= "" and "" or prompt.label
+      local command = is_ours and named[prompt.alias] and ":CodeCompanion " .. prompt.alias or ""
+      covered[prompt.alias] = is_ours or nil
       local waits = prompt.state ~= "allowed" and "not trusted · " or ""
       found[#found + 1] = {
         group = "prompt",
         name = prompt.name,
         description = prompt.description ~= "" and prompt.description or prompt.beginning or "",
-        from = waits .. slash .. prompt.label,
+        from = waits .. joined({ slash .. (slash ~= "" and label ~= "" and " · " or "") .. label, command }),
         run = function()
           require("codecompanion.commands.use_prompt").run(prompt, context)
         end,
       }
     end
   end
-  return found
+  return found, covered
 end
 
 ---@return CodeCompanion.Action[]
@@ -256,9 +261,10 @@ function M.list(context, has_model)
   local choose_model = of_command("Choose a model", about, "CodeCompanion adapter")
   local found = has_model and {} or { choose_model }
   vim.list_extend(found, edits(context))
-  vim.list_extend(found, prompts(context))
+  local of_prompts, covered = prompts(context)
+  vim.list_extend(found, of_prompts)
   vim.list_extend(found, open_chats())
-  local covered = { adapter = true, chat = true, resume = true, toggle = true }
+  covered.adapter = true
   if not require("codecompanion.commands.decide").can_reopen() then
     covered.reopen = true
   end
@@ -276,8 +282,8 @@ function M.list(context, has_model)
     end
   end
   if not chat then -- otherwise slash commands do the same
-    found[#found + 1] = of_command("New chat", "Ask anything", "CodeCompanionChat New")
-    found[#found + 1] = of_command("Resume a chat", "Open a stored chat", "CodeCompanionChat Resume")
+    found[#found + 1] = of_command("Open a new chat", "", "CodeCompanionChat New")
+    found[#found + 1] = of_command("Resume a stored chat", "", "CodeCompanionChat Resume")
     found[#found + 1] = has_model and choose_model or nil
   end
   found[#found + 1] = of_command("Show or hide the chat", "", "CodeCompanionChat Toggle")

@@ -101,6 +101,27 @@ local function has_more(win)
   return vim.wo[win].wrap and rows > api.nvim_win_get_height(win)
 end
 
+---Scroll back if there are empty rows below the last line, as after `<C-f>` at the end of the text.
+---@param win integer
+local function fill_window(win)
+  if not api.nvim_win_is_valid(win) or vim.fn.line("w$", win) < api.nvim_buf_line_count(api.nvim_win_get_buf(win)) then
+    return
+  end
+  local top, height = vim.fn.line("w0", win), api.nvim_win_get_height(win)
+  local function rows_from(line)
+    return api.nvim_win_text_height(win, { start_row = line - 1 }).all
+  end
+  local wanted = top
+  while wanted > 1 and rows_from(wanted - 1) <= height do
+    wanted = wanted - 1
+  end
+  if wanted < top then
+    api.nvim_win_call(win, function()
+      vim.fn.winrestview({ topline = wanted })
+    end)
+  end
+end
+
 ---Return the width of a float without a width of its own.
 ---@return integer
 function M.default_width()
@@ -177,7 +198,16 @@ local function follow(options, bufnr, win)
     end
   end
   local group = api.nvim_create_augroup(GROUP .. win, {})
-  api.nvim_create_autocmd("WinScrolled", { group = group, pattern = tostring(win), callback = refoot })
+  api.nvim_create_autocmd("WinScrolled", {
+    group = group,
+    pattern = tostring(win),
+    callback = function()
+      vim.schedule(function() -- within the event, Neovim would not notice that the window scrolled back
+        fill_window(win)
+      end)
+      refoot()
+    end,
+  })
   api.nvim_create_autocmd("VimResized", {
     group = group,
     callback = function()

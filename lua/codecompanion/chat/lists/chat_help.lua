@@ -30,7 +30,7 @@ local ESSENTIAL_COMMANDS = {
   { keys = ":CodeCompanion {words}", text = "Edit the selected lines, or those at the cursor" },
   { keys = ":CodeCompanionChat {words}", text = "Ask in a new chat; a range is attached" },
   { keys = ":CodeCompanionChat Resume", text = "Resume a stored chat" },
-  { keys = ":CodeCompanionUndo", text = "Undo a change to the context" },
+  { keys = ":CodeCompanionUndo", text = "Undo the newest edit, compaction, pin … of the chat" },
 }
 local ESSENTIAL_SLASH = { "file", "rules", "tools", "compact", "cost" }
 
@@ -41,16 +41,19 @@ local ESSENTIAL_SLASH = { "file", "rules", "tools", "compact", "cost" }
 
 ---@param name string
 ---@param entry table
----@return string keys `<C-s> (i)`, or "" if it has none
+---@return string keys `<CR>, <C-s> (n i)`: each key once, with its modes unless it is only for Normal mode; "" if none
 local function keys_of(name, entry)
-  local parts = {}
+  local order, modes = {}, {}
   for _, mode in ipairs({ "n", "i", "v" }) do
-    local found = entry.modes and keys.keys(name, mode) or {}
-    if #found > 0 then
-      parts[#parts + 1] = table.concat(found, " ") .. (mode == "n" and "" or (" (%s)"):format(mode))
+    for _, key in ipairs(entry.modes and keys.keys(name, mode) or {}) do
+      order[#order + 1] = not modes[key] and key or nil
+      modes[key] = modes[key] and modes[key] .. " " .. mode or mode
     end
   end
-  return table.concat(parts, "  ")
+  local parts = vim.tbl_map(function(key)
+    return modes[key] == "n" and key or ("%s (%s)"):format(key, modes[key])
+  end, order)
+  return table.concat(parts, ", ")
 end
 
 ---Return the keys and their descriptions in the order of the option schema; user-defined keys last.

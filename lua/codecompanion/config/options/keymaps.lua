@@ -6,7 +6,7 @@ local MODES = { "n", "i", "v" }
 
 ---@type { [1]: string, [2]: table<string, string|string[]>, [3]: string }[]
 local KEYS = {
-  { "options", { n = "g?" }, "Show the keys" },
+  { "options", { n = "g?" }, "Show keys and commands" },
   { "completion", { i = "<C-_>" }, "Complete commands, context and paths" },
   { "send", { n = { "<CR>", "<C-s>" }, i = "<C-s>" }, "Send the message" },
   { "regenerate", { n = "gr" }, "Regenerate the last reply" },
@@ -20,7 +20,7 @@ local KEYS = {
   { "previous_chat", { n = "[b" }, "Previous chat" },
   { "next_header", { n = "]]" }, "Next header" },
   { "previous_header", { n = "[[" }, "Previous header" },
-  { "change_adapter", { n = "ga" }, "Change adapter and model" },
+  { "change_adapter", { n = "ga" }, "Choose a model" },
   { "attach_path", { n = "gA" }, "Attach the file whose path is under the cursor" },
   { "toggle_live", { n = { "gba", "gbd" } }, "Turn live updates (↻) of the attached file on or off" },
   { "toggle_fold", { n = "<Tab>" }, "Open or close the fold under the cursor" },

@@ -4,7 +4,7 @@
 return {
   {
     name = "adapter",
-    description = "Change the adapter",
+    description = "Choose an adapter",
     argument = "[name]",
     complete = function(lead)
       return require("codecompanion.chat.lists.models").adapters(lead)
@@ -18,7 +18,7 @@ return {
   },
   {
     name = "model",
-    description = "Change the model",
+    description = "Choose a model",
     argument = "[name]",
     complete = function(lead)
       return require("codecompanion.chat.lists.models").names(lead)
