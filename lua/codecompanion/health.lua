@@ -61,7 +61,7 @@ local function context_values(opts)
   local sections = opts.context_packet.enabled_sections
   return ("policy = %s, response_style = %s, context_packet = %s"):format(
     policy,
-    opts.response_style or "set by the policy (terse with kodacode, else default)",
+    opts.response_style or "set by the policy (`kodacode` asks for brief replies)",
     #sections > 0 and table.concat(sections, ", ") or "off"
   )
 end

@@ -854,7 +854,7 @@ def test_yolo_shows_its_exceptions(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: chat.sent("set_yolo"), "set_yolo")
     assert (
         "! YOLO mode is on: tools run without asking. Exceptions: delete_file, run_command,"
-        " changes to guarded files (Makefile, .git, CI …)." in chat.text()
+        " changes to guarded files (Makefile, .git, CI …). gty turns it off." in chat.text()
     )
     chat.nvim.wait_screen(r"YOLO but delete_file, run_command, guarded files")
     chat.nvim.feed("gty")

@@ -93,7 +93,7 @@ WHY = "not now, the test server is busy with something else"
             f"The user rejected this call. Reason: {WHY}",
             {
                 200: f"▸ ⊘ run_command npm test · rejected: {WHY}",
-                80: "▸ ⊘ run_command npm test · rejected: not now, the test server is busy with …",
+                80: "▸ ⊘ run_command npm test · not now, the test server is busy with something else",
                 40: "▸ ⊘ run_command npm te… · not now, the …",
             },
         ),

@@ -97,15 +97,15 @@ def history_findings(store: Store) -> list[Finding]:
 def kept_modules(cache: ModuleCache | None) -> Finding:
     """Return how many modules this host could import from the module cache."""
     if cache is None:
-        return Finding("module cache", True, "off: the Python process is shared, or this is Windows")
+        return Finding("startup cache", True, "off: the Python process is shared, or this is Windows")
     if not cache.why_not:
-        return Finding("module cache", True, f"{len(cache.entries)} modules in {cache.path}")
+        return Finding("startup cache", True, f"{len(cache.entries)} Python modules in {cache.path}")
     if cache.why_not == NOT_WRITTEN:
         return Finding(
-            "module cache", True, f"{NOT_WRITTEN}: it is written while the plugin is idle, after the first message"
+            "startup cache", True, f"{NOT_WRITTEN}: the plugin writes it while idle, after the first message"
         )
     advice = "Delete the file; only you may own its folder and write to it"
-    return Finding("module cache", False, f"{cache.path}: {cache.why_not}", advice)
+    return Finding("startup cache", False, f"{cache.path}: {cache.why_not}", advice)
 
 
 def variables_finding(hidden: HiddenVariables, environment: Mapping[str, str]) -> Finding:

@@ -368,10 +368,16 @@ function M.tool_chunks(tool, width)
     room = room - for_keys >= api.nvim_strwidth(outcome) + MIN_TITLE and room - for_keys or room
     if HAS_REASON[tool.status] and not tool.cleared then
       local width_of_title = api.nvim_strwidth(title)
-      if width < NARROW and width_of_title + api.nvim_strwidth(outcome) > room then
+      local function is_too_long()
+        return width_of_title + api.nvim_strwidth(outcome) > room
+      end
+      if width >= NARROW and is_too_long() then
+        outcome = outcome:match("^(.-)%.%s") or outcome
+      end
+      if is_too_long() then
         outcome = outcome:gsub("^ · failed: ", " · "):gsub("^ · rejected: ", " · ") -- the sign already shows it
       end
-      if api.nvim_strwidth(outcome) > room - width_of_title then
+      if is_too_long() then
         outcome = outcome:match("^(.-)%.%s") or outcome
       end
       if api.nvim_strwidth(outcome) > room - MIN_TITLE then -- the title keeps up to half of the line

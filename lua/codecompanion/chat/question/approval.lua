@@ -184,7 +184,7 @@ local ACTIONS = {
     if kinds[approval.event.kind] then
       return send(chat, approval, "reject") -- a reason would not be read
     end
-    ask_for({ prompt = "Reason for rejecting it (optional): " }, function(reason)
+    ask_for({ prompt = "Reason for rejecting it (optional, <Esc> cancels): " }, function(reason)
       send(chat, approval, "reject", { reason = reason })
     end)
   end,

@@ -35,7 +35,9 @@ function M.sentence(on)
   end
   local names = still_asking()
   names[#names + 1] = "changes to guarded files (Makefile, .git, CI …)"
-  return ("YOLO mode is on: tools run without asking. Exceptions: %s."):format(table.concat(names, ", "))
+  local key = require("codecompanion.chat.state.configured_keys").keys("yolo_mode", "n")[1]
+  local off = key and (" %s turns it off."):format(key) or ""
+  return ("YOLO mode is on: tools run without asking. Exceptions: %s.%s"):format(table.concat(names, ", "), off)
 end
 
 return M
