@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from files_desk import TEXT, edit
+from files_desk import TEXT, edit, tool
 
 ROW = r"▸ ✓ insert_edit a.txt · \+1 −1"
 
@@ -97,3 +97,26 @@ def test_gx_does_not_claim_to_revert_a_change_that_the_file_no_longer_has(desk):
     user.nvim.wait_screen("Nothing to revert: a.txt no longer has the change. gX reapplies it.")
     assert "Reverted" not in user.nvim.screen()
     user.nvim.wait_screen("· a.txt no longer has the change.")
+
+
+def test_the_approval_of_a_command_names_the_files_it_would_read_unsaved(desk):
+    """The row appears while a file in the folder of the command has unsaved changes, and goes when it is saved."""
+    user = desk(edit("line 5\n", "five\n"), tool("run_command", command="cat a.txt"), options={"yolo": False})
+    user.open()
+    user.nvim.feed("ccmine<Esc>")
+    user.nvim.command("tabfirst")
+    user.chat.send("go")
+    user.chat.wait_state("awaiting_approval")
+    user.nvim.wait_screen("! The file has unsaved changes, so the edit will not be saved")
+    user.chat.approve()
+    user.chat.wait_state("idle")
+    user.chat.send("and run it")
+    user.chat.wait_state("awaiting_approval")
+    user.nvim.wait_screen("! a.txt has unsaved changes, which the command does not see")
+    user.nvim.command("wall")
+    user.nvim.wait_for(lambda: "unsaved changes" not in user.nvim.screen(), "the row to go")
+    wait_unmarked(user)
+    user.nvim.command("set columns=50 | tabnext")
+    user.nvim.feed("Goline 41<Esc>")
+    user.nvim.command("tabfirst")
+    user.nvim.wait_screen("! a.txt has unsaved changes *$")

@@ -64,6 +64,9 @@ local function say_accepted(edit, count)
     return say.hint(("%s · %d left"):format(done, left))
   end
   local text = { done .. " · u undoes it", done }
+  if vim.bo[edit.bufnr].modified and vim.bo[edit.bufnr].buftype == "" then
+    table.insert(text, 1, done .. " · not saved · u undoes it")
+  end
   if vim.bo[edit.bufnr].readonly then
     text = { done .. " · the file is read-only · u undoes it", done .. " · read-only", "Accepted · read-only" }
   end

@@ -398,6 +398,7 @@ function M.requested(chat, event)
   redraw(chat, approval)
   annotate(chat)
   announce(chat, event)
+  require("codecompanion.chat.question.unsaved_files").watch()
   if chat.seeks_approval and api.nvim_get_current_buf() == chat.bufnr then
     M.go_to_next(chat)
   end

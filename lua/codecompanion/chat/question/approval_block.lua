@@ -8,6 +8,7 @@ local keymaps = require("codecompanion.chat.state.configured_keys")
 local keys = require("codecompanion.changes.decision_keys")
 local kinds = require("codecompanion.chat.state.question_kinds")
 local rows_of_change = require("codecompanion.changes.change_rows")
+local unsaved_files = require("codecompanion.chat.question.unsaved_files")
 local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
@@ -267,7 +268,12 @@ local function warnings(chat, event, hidden, width)
     vim.list_extend(found, wrapped(text:format(...), width))
   end
   if vim.endswith(event.title, UNSAVED) then
-    warn("The file has unsaved changes")
+    local whole = "The file has unsaved changes, so the edit will not be saved"
+    warn(api.nvim_strwidth(BAR .. "! " .. whole) <= width and whole or "The file has unsaved changes")
+  end
+  local unsaved = unsaved_files.warning(chat, event, width)
+  if unsaved then
+    warn("%s", unsaved)
   end
   local retry = event.retry and RETRIES[event.place]
   if retry then
@@ -338,7 +344,9 @@ function M.block(chat, event)
     add(body.lines, body.marks)
   end
   add(key_lines(chat, event, body.left_out > 0 or body.is_cut, room.width))
-  return { kind = "approval", lines = lines, marks = marks, item = { approval = event.call_id, event = event } }
+  local item = { approval = event.call_id, event = event, width = room.width }
+  item.unsaved = unsaved_files.warning(chat, event, room.width)
+  return { kind = "approval", lines = lines, marks = marks, item = item }
 end
 
 return M
