@@ -938,6 +938,20 @@ def test_a_chat_without_approvals_says_what_runs_anyway(
 # ---- outside the user's view
 
 
+def test_an_approval_in_a_chat_that_is_closed_while_it_waits_is_announced(chat: ChatDriver) -> None:
+    """Every time the last window of the chat is closed, but not while another window shows it."""
+    chat.nvim.lua("_G.told = {}; vim.notify = function(text) table.insert(_G.told, text) end")
+    chat.nvim.command("set columns=120")
+    chat.accept("go")
+    ask(chat, title="rm -rf build")
+    chat.nvim.command("split | close")
+    assert chat.nvim.lua("vim.wait(50) return #_G.told") == 0
+    chat.nvim.lua("require('codecompanion.chat').toggle()")
+    told = chat.nvim.wait_lua("return #_G.told > 0 and _G.told")
+    assert told == ["codecompanion: Approval needed in “New chat”: run_command: rm -rf build · :CodeCompanion approval"]
+    assert "waiting for your approval" in chat.nvim.lua("return require('codecompanion').statusline()")
+
+
 def test_a_waiting_approval_in_a_hidden_chat_is_announced_once(chat: ChatDriver) -> None:
     """A notification, an autocmd and the status line announce it; `:CodeCompanion approval` goes to it."""
     chat.record_autocmds()

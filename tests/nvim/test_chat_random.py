@@ -168,7 +168,7 @@ class Player:
         return action.__name__
 
 
-ATTENTION = re.compile(r"^\s*$|Approval needed in |The reply in .* is complete")
+ATTENTION = re.compile(r"^\s*$|Approval needed|The reply in .* is complete")
 """Messages about a chat that is not visible (it was toggled away)."""
 
 

@@ -45,6 +45,7 @@ function M.set(chat, life)
     paint.guard(chat)
   end)
   on("BufWinLeave", function()
+    require("codecompanion.chat.question.attention").hidden(chat)
     for _, win in ipairs(vim.fn.win_findbuf(chat.bufnr)) do
       if win ~= chat.hiding then -- the state of its folds was just read
         folds.remember(chat, win)

@@ -31,7 +31,7 @@ local function unseen(chat)
 end
 
 ---@param chat CodeCompanion.Chat
----@param text string
+---@param text string|string[]
 ---@param level? integer
 local function tell(chat, text, level)
   local is_on_same_screen = #shown.visible(chat) > 0 and say.is_builtin_notify()
@@ -40,25 +40,47 @@ local function tell(chat, text, level)
   end
 end
 
+---Return the notification of a waiting tool call, and its shorter forms.
+---@param chat CodeCompanion.Chat
+---@param event table approval_requested event
+---@return string[]
+local function of_approval(chat, event)
+  local kind, key = kinds[event.kind], " · :CodeCompanion approval"
+  if kind then
+    local whole = ("%s %s"):format(questions.name_of(chat), kind.told)
+    return { whole .. key, kind.waiting[1] .. key, kind.waiting[2] .. key }
+  end
+  local what = event.title ~= "" and event.title or event.name
+  what = require("codecompanion.text.visible_characters").line(what).text
+  local whole = event.filetype == "sh" and ("%s: %s"):format(event.name, vim.fn.strcharpart(what, 0, 60)) or what
+  return {
+    ("Approval needed in %s: %s"):format(questions.name_of(chat), whole) .. key,
+    ("Approval needed: %s"):format(event.name) .. key,
+    "Approval needed" .. key,
+  }
+end
+
 ---Notify the user of a waiting tool call.
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested event
 function M.approval(chat, event)
-  local kind = kinds[event.kind]
   local hidden = unseen(chat)
-  if hidden and kind then
-    tell(chat, ("%s %s · :CodeCompanion approval"):format(questions.name_of(chat), kind.told), severity.WARN)
-  elseif hidden then
-    local what = event.title ~= "" and event.title or event.name
-    what = require("codecompanion.text.visible_characters").line(what).text
-    if event.filetype == "sh" then
-      what = ("%s: %s"):format(event.name, vim.fn.strcharpart(what, 0, 60))
-    end
-    local text = ("Approval needed in %s: %s · :CodeCompanion approval"):format(questions.name_of(chat), what)
-    tell(chat, text, severity.WARN)
+  if hidden then
+    tell(chat, of_approval(chat, event), severity.WARN)
   end
   local autocmds = require("codecompanion.chat.state.autocmds")
   autocmds.fire(chat, "ApprovalWaiting", vim.tbl_extend("force", event, { unseen = hidden }))
+end
+
+---Notify the user once the last window of a chat with a waiting tool call is closed.
+---@param chat CodeCompanion.Chat
+function M.hidden(chat)
+  vim.schedule(function() -- the window is closed, or another one shows the chat
+    local waiting = questions.waiting(chat)[1] or select(2, next(chat.put_away))
+    if waiting and not waiting.answered and not chat.closed and #vim.fn.win_findbuf(chat.bufnr) == 0 then
+      tell(chat, of_approval(chat, waiting.event), severity.WARN)
+    end
+  end)
 end
 
 ---Notify the user of the end of a turn, unless the user stopped it.
