@@ -703,6 +703,21 @@ def test_the_block_fits_narrow_windows(nvim_factory, columns: int) -> None:
     assert re.search(r"… \d+ more, K", screen.replace("\n", " "))
 
 
+def test_an_open_question_follows_the_width_of_the_window(nvim_factory: Callable[..., Nvim]) -> None:
+    """The cursor stays on it, and its keys still answer it."""
+    chat = make_chat(nvim_factory, size=(40, 24))
+    chat.accept("go")
+    ask(chat, body="", filetype="diff", title="Edit a.py", path="/w/a.py", before="", after="x\n")
+    chat.nvim.wait_screen(r"g1 always…\n▎ K diff")
+    chat.nvim.feed("]a")
+    chat.nvim.request("nvim_ui_try_resize", 90, 24)
+    chat.nvim.wait_screen("g1 always… · K diff")
+    assert "Edit a.py" in chat.nvim.request("nvim_get_current_line")
+    assert chat.text().count("Edit a.py") == 1
+    chat.nvim.feed("g2")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+
+
 def test_a_question_that_is_always_asked_gives_the_reason_and_grants_nothing(chat: ChatDriver) -> None:
     """No key for "always" is shown, and none works."""
     chat.accept("go")

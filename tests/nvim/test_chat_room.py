@@ -284,7 +284,7 @@ def test_the_result_of_a_call_is_kept_and_the_command_shortened(nvim_factory: Ca
     chat.nvim.wait_screen(rf"▸ ✗ run_command for .*….* · failed: {OUTCOME}$")
     chat.nvim.request("nvim_ui_try_resize", width, 24)
     if width < 60:
-        chat.nvim.wait_screen(rf"^▸ ✗ run.*….* · {OUTCOME}$")
+        chat.nvim.wait_screen(r"^▸ ✗ run_command for i in .*… · exit 3$")
     elif width < 100:
         chat.nvim.wait_screen(rf"^▸ ✗ run.*….* · failed: {OUTCOME}$")
     else:

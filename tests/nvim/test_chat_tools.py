@@ -104,7 +104,7 @@ WHY = "not now, the test server is busy with something else"
             "exit code 1\n…",
             {
                 80: "▸ ✗ run_command npm test · failed: exit 1 · 42 lines",
-                40: "▸ ✗ run_command npm… · exit 1 · 42 lines",
+                40: "▸ ✗ run_command npm test · exit 1",
             },
         ),
         (

@@ -86,6 +86,22 @@ def test_the_winbar_offers_the_keys_that_work_decisions_first(chat: ChatDriver) 
     chat.nvim.wait_for(lambda: tabs(chat) == 1, "the chat")
 
 
+@pytest.mark.parametrize(
+    ("columns", "bar"),
+    [
+        (40, " g2 accept · g3 reject… · q back"),
+        (50, " g2 accept · g3 reject… · g1 always… · q back"),
+        (20, " g2 accept · q back"),
+    ],
+)
+def test_a_narrow_winbar_keeps_the_key_that_goes_back(nvim_factory, columns: int, bar: str) -> None:
+    """The name of the file, which the tab line shows, is omitted first."""
+    chat = make_chat(nvim_factory, size=(columns, 24))
+    open_view(chat)
+    chat.nvim.wait_for(lambda: bar in chat.nvim.screen().split("\n"), "the bar")
+    assert "tack.py" in chat.nvim.screen().split("\n")[0]
+
+
 @pytest.mark.parametrize("reason", [{"why": "CI runs it"}, {"narrowed": "text from https://example.org/ is here"}])
 def test_always_is_not_offered_where_the_block_does_not_offer_it(chat: ChatDriver, reason: dict[str, str]) -> None:
     open_view(chat, **reason)

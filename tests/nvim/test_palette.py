@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from chat_driver import ChatDriver, make_chat
+from codecompanion.wire import events
 from harness import Nvim
 
 LIST = """
@@ -208,3 +209,15 @@ def test_the_manual_opens_at_an_option_a_tag_or_words(nvim_factory: Callable[...
     assert "display.chat.fold_tools" in offered
     chat.nvim.command("CodeCompanion help gibberish_of_nobody")
     chat.nvim.wait_for(lambda: "nothing about gibberish_of_nobody" in chat.nvim.messages(), "the sentence")
+
+
+def test_a_waiting_chat_is_listed_in_the_words_of_its_bar(nvim_factory: Callable[..., Nvim]) -> None:
+    """The row used to show `awaiting_approval`."""
+    chat = wide(nvim_factory)
+    chat.accept("go")
+    chat.push(
+        events.State(state="awaiting_approval", label="waiting for your approval: run_command ls"),
+        events.ApprovalRequested(call_id="c1", name="run_command", title="run_command ls", body="ls", filetype="sh"),
+    )
+    chat.nvim.command("CodeCompanion")
+    assert "awaiting" not in chat.nvim.wait_screen(r"New chat .*waiting for your approval *│")

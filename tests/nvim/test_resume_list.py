@@ -291,6 +291,9 @@ def test_an_empty_chat_names_an_earlier_chat_of_the_folder(nvim_factory: Callabl
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "the second chat")
     chat.opened()
     chat.nvim.wait_screen("earlier: fix the test · :CodeCompanionChat Resume")
+    chat.nvim.request("nvim_ui_try_resize", 40, 24)
+    chat.nvim.wait_screen("earlier: fix the test\n:CodeCompanionChat Resume\n")
+    chat.nvim.request("nvim_ui_try_resize", 80, 24)
     assert chat.text().strip() == "## Me"
     chat.nvim.feed("Gix")
     chat.nvim.wait_for(lambda: "earlier:" not in chat.nvim.screen(), "the line to go")

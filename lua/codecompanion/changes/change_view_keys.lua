@@ -7,7 +7,8 @@ local keys = require("codecompanion.changes.decision_keys")
 
 local M = {}
 
----Minimum width of the path in cells. The path is shortened and the hunk count omitted before any decision key is.
+---Minimum width of the path in cells. In a narrow window the hunk count is omitted first, then the name, which the tab
+---line also shows, then `g1`.
 local MIN_PATH = 12
 ---Verbs that decide, with their labels, in the order of the winbar.
 local DECISIONS = { { "accept_change", "accept" }, { "reject_change", "reject" }, { "always_accept", "always…" } }
@@ -30,7 +31,7 @@ end
 ---@param bufnr integer
 ---@param hunk_count integer
 ---@return string[] hints The most important first
----@return integer needed Number of hints that are always shown
+---@return integer needed Number of hints that are shown before the others
 local function hints(options, bufnr, hunk_count)
   local found = {}
   for _, decision in ipairs(offered(options)) do
@@ -59,6 +60,22 @@ local function size_of(all)
   return size, #all > 1 and ("%s · %d hunks"):format(size, #all) or size
 end
 
+---Return the keys for a narrow window; `q back`, the last of the needed ones, is always shown.
+---@param found string[]
+---@param needed integer
+---@param width integer
+---@return string
+local function without_name(found, needed, width)
+  for count = needed - 1, 0, -1 do
+    local shown = vim.list_extend(vim.list_slice(found, 1, count), { found[needed] })
+    local text = " " .. table.concat(shown, " · ")
+    if api.nvim_strwidth(text) <= width or count == 0 then
+      return text
+    end
+  end
+  return ""
+end
+
 ---Return the title, the size and as many keys as fit.
 ---@param options CodeCompanion.ChangeViewOptions
 ---@param bufnr integer
@@ -75,6 +92,9 @@ function M.winbar(options, bufnr, all, width)
   local short, size = size_of(all)
   size = room_beside(size) < MIN_PATH and short or size
   local room = room_beside(size)
+  if room < math.min(MIN_PATH, api.nvim_strwidth(name)) then
+    return without_name(found, needed_count, width)
+  end
   local text = (" %s %s  %s"):format(options.title, fit.path(name, math.max(MIN_PATH, room)), size)
   for _, hint in ipairs(found) do
     local longer = text .. " · " .. hint

@@ -145,7 +145,7 @@ local function open_chats()
       group = "open",
       name = times[name] > 1 and ("%s (%d)"):format(name, times[name]) or name,
       description = chat.model ~= "" and ("%s · %s"):format(chat.adapter, chat.model) or chat.adapter,
-      from = chat.state ~= "idle" and chat.state or "",
+      from = require("codecompanion.chat.state.chat_status").activity(chat, true):gsub(": .*", ""),
       run = function()
         require("codecompanion.chat").show(chat)
       end,

@@ -12,6 +12,7 @@ local view = require("codecompanion.chat.buffer.scroll")
 
 local M = {}
 
+local MIN_TITLE = 16 -- cells of the title of an earlier chat
 local UNSENT = 4 -- 1 is the sending hint, 2 and 3 belong to `draft`
 
 ---Marks of the input, including those of `draft`.
@@ -148,8 +149,12 @@ local function about_earlier(chat)
     return replaced
   elseif chat.earlier then
     local before, after = "earlier: ", " · :CodeCompanionChat Resume"
-    local room = fit.narrowest(chat) - api.nvim_strwidth(before .. after)
-    return before .. fit.cut(chat.earlier, math.max(room, 8)) .. after
+    local width = fit.narrowest(chat)
+    local room = width - api.nvim_strwidth(before .. after)
+    if room < math.min(MIN_TITLE, api.nvim_strwidth(chat.earlier)) then
+      return before .. fit.cut_words(chat.earlier, width - #before) .. "\n" .. after:gsub("^ · ", "")
+    end
+    return before .. fit.cut(chat.earlier, room) .. after
   end
 end
 
@@ -169,9 +174,9 @@ function M.draw(chat, is_seen)
   local lines = {}
   local about = not chat.touched and about_adapter(chat, is_seen or chat.attached == "yes") or ""
   for _, text in ipairs(not chat.touched and { intro, about, about_earlier(chat) or "" } or {}) do
-    if text ~= "" then
+    for part in vim.gsplit(text, "\n", { trimempty = true }) do
       lines[1] = lines[1] or { { "", "CodeCompanionHint" } }
-      for _, line in ipairs(fit.wrap(text, fit.narrowest(chat))) do
+      for _, line in ipairs(fit.wrap(part, fit.narrowest(chat))) do
         lines[#lines + 1] = { { line, "CodeCompanionHint" } }
       end
     end

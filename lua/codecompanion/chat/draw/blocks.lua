@@ -373,6 +373,8 @@ function M.tool_chunks(tool, width)
       end
       if width >= NARROW and is_too_long() then
         outcome = outcome:match("^(.-)%.%s") or outcome
+      elseif is_too_long() then
+        outcome = outcome:gsub(" · [%d.,k]+ lines?$", "")
       end
       if is_too_long() then
         outcome = outcome:gsub("^ · failed: ", " · "):gsub("^ · rejected: ", " · ") -- the sign already shows it

@@ -293,6 +293,18 @@ local function annotate(chat)
   end
 end
 
+---Return the windows whose cursor is on these rows.
+---@param chat CodeCompanion.Chat
+---@param first integer
+---@param last integer
+---@return integer[]
+local function windows_on(chat, first, last)
+  return vim.tbl_filter(function(win)
+    local row = api.nvim_win_get_cursor(win)[1] - 1
+    return row >= first and row <= last
+  end, vim.fn.win_findbuf(chat.bufnr))
+end
+
 ---Redraw a block with the text that accepting would write.
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
@@ -307,13 +319,32 @@ local function redraw(chat, approval, is_forced)
   approval.drawn_text = text
   local event = text and vim.tbl_extend("force", approval.event, { after = text }) or approval.event
   local block = require("codecompanion.chat.question.approval_block").block(chat, event)
+  if vim.deep_equal(block.lines, api.nvim_buf_get_lines(chat.bufnr, first, last + 1, false)) then
+    return
+  end
+  local rows = {}
+  for _, win in ipairs(windows_on(chat, first, last)) do
+    rows[win] = math.min(api.nvim_win_get_cursor(win)[1], first + #block.lines)
+  end
   buffer.edit(chat, function()
     buffer.insert(chat, first, block.lines)
     buffer.remove(chat, first + #block.lines, last + #block.lines)
     draw.decorate(chat, first, block)
   end)
+  for win, row in pairs(rows) do
+    api.nvim_win_set_cursor(win, { row, 0 })
+  end
   chat.items[approval.item.id] = nil
   approval.item = block.item
+end
+
+---Redraw the open questions after the size of a window has changed.
+---@param chat CodeCompanion.Chat
+function M.refit(chat)
+  for _, approval in ipairs(chat.approvals) do
+    redraw(chat, approval, true)
+  end
+  annotate(chat)
 end
 
 ---Handle an edit of the proposal in its view, or the end of editing.
@@ -404,18 +435,6 @@ function M.requested(chat, event)
   end
   chat.seeks_approval = nil
   follow.go(chat, approval)
-end
-
----Return the windows whose cursor is on these rows.
----@param chat CodeCompanion.Chat
----@param first integer
----@param last integer
----@return integer[]
-local function windows_on(chat, first, last)
-  return vim.tbl_filter(function(win)
-    local row = api.nvim_win_get_cursor(win)[1] - 1
-    return row >= first and row <= last
-  end, vim.fn.win_findbuf(chat.bufnr))
 end
 
 ---@param chat CodeCompanion.Chat

@@ -202,7 +202,7 @@ end
 ---Shorter wordings of activities for narrow windows, longest first.
 ---@type { [1]: string, [2]: string[] }[]
 local SHORTER = {
-  { "^waiting for your approval.*$", { "waiting: approval", "approve?" } },
+  { "^waiting for your approval.*$", { "waiting for approval", "approve?" } },
   { "^waiting: ([^:?]+)%??$", { "%1?" } },
   { "^waiting for the model(.*)$", { "waiting%1", "waiting" } },
   { "^compacting the chat(.*)$", { "compacting%1", "compacting" } },

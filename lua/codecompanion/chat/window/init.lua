@@ -69,6 +69,9 @@ function M.refit(chat)
     if next(chat.changes) then
       require("codecompanion.chat.draw.card").refit(chat)
     end
+    if #chat.approvals > 0 then
+      require("codecompanion.chat.question.approval").refit(chat)
+    end
   end
 end
 

@@ -7,7 +7,7 @@ local M = {}
 
 local FLOAT_COLUMNS, FLOAT_ROWS = 100, 30
 local BESIDE = 40 -- columns left to the window beside a split
-local LEAST_COLUMNS, MIN_ROWS = 38, 8 -- smallest window that a chat takes; 80 columns hold two of them
+local MIN_COLUMNS, MIN_ROWS = 38, 8 -- smallest window that a chat takes; 80 columns hold two of them
 
 ---@param size number|fun(): number
 ---@param whole integer
@@ -78,7 +78,7 @@ end
 ---@param win integer
 ---@return boolean
 local function is_free(win)
-  local is_large = api.nvim_win_get_width(win) >= math.min(LEAST_COLUMNS, vim.o.columns)
+  local is_large = api.nvim_win_get_width(win) >= math.min(MIN_COLUMNS, vim.o.columns)
   return is_large and not vim.wo[win].winfixbuf
 end
 
