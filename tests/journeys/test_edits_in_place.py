@@ -71,6 +71,6 @@ def test_an_edit_is_reviewed_decided_and_undone(desk: Desk) -> None:
         terminal.wait("Rejected", gone="Return n!")
         # the conversation can be read and goes on as a chat
         terminal.keys(":CodeCompanion edits<CR>")
-        terminal.wait("placement: replace")
+        terminal.wait("replaces the lines")
         quit_all(terminal)
         assert path.read_text() == OLD

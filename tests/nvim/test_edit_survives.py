@@ -51,7 +51,7 @@ def test_a_killed_neovim_leaves_complete_texts_and_a_usable_chat(desk, nvim_fact
     assert again.lines() == had
     again.lua("require('codecompanion.chat').resume(...)", chat_id)
     again.wait_screen("call it number")
-    again.wait_screen("placement: replace" if moment != "streaming" else "Interrupted|Stopped")
+    again.wait_screen("replaces the lines" if moment != "streaming" else "Interrupted|Stopped")
 
 
 @pytest.mark.parametrize("moment", ["streaming", "follow-up", "accepted"])

@@ -6,7 +6,6 @@ local api = vim.api
 local activity = require("codecompanion.chat.draw.activity")
 local anchors = require("codecompanion.chat.buffer.anchors")
 local fit = require("codecompanion.text.fit")
-local outgoing = require("codecompanion.chat.wire.outgoing")
 local registry = require("codecompanion.chat.state.open_chats")
 local shown = require("codecompanion.chat.buffer.shown")
 local state = require("codecompanion.chat.state.install_status")
@@ -67,7 +66,9 @@ local function draw()
     if chat.attached == "opening" and api.nvim_buf_is_loaded(chat.bufnr) then
       status.publish(chat)
       activity.draw(chat)
-      outgoing.mark_all(chat)
+      if #chat.outgoing > 0 then
+        require("codecompanion.chat.wire.outgoing").mark_all(chat)
+      end
       draw_below(chat)
     end
   end
