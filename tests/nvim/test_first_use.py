@@ -148,7 +148,7 @@ def test_a_failed_installation_is_one_sentence_and_the_message_returns(start: St
     text = " ".join(" ".join(nvim.lines()).split())
     assert text.count("No network connection: the Python packages were not installed.") == 1
     assert "Your message is back in the input." in text
-    assert "codecompanion-install.log" in text
+    assert ":CodeCompanion log install" in text
     assert "Installing" not in nvim.screen()
     assert nvim.messages() == ""
     assert not nvim.blocked()

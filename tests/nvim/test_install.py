@@ -30,7 +30,8 @@ end
 FAKE_PYTHON = """#!/bin/sh
 echo "$*" >> "$FAKE_LOG"
 case "$*" in
-  *ensurepip*) echo "${FAKE_VERSION:-3 12 4 1}"; exit 0 ;;
+  *ensurepip*) [ "$FAKE_FAIL" = probe ] && { echo "$FAKE_OUTPUT" >&2; exit 127; }
+     echo "${FAKE_VERSION:-3 12 4 1}"; exit 0 ;;
   *"-m venv"*) for dir in "$@"; do :; done
      [ "$FAKE_FAIL" = venv ] && { echo "$FAKE_OUTPUT" >&2; exit 1; }
      mkdir -p "$dir/bin" && cp "$0" "$dir/bin/python"; exit 0 ;;
@@ -180,6 +181,28 @@ def test_an_unfit_python_is_explained(start: Callable[..., Nvim], version: str, 
     """The error names the package to install."""
     nvim = start(FAKE_VERSION=version)
     assert sentence in install(nvim)
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        (
+            "warning\npython3: symbol lookup error: undefined symbol: x",
+            "python3: symbol lookup error: undefined symbol: x",
+        ),
+        ("", "it printed nothing"),
+    ],
+)
+def test_a_python_that_does_not_run_is_named_with_its_reason(
+    start: Callable[..., Nvim], output: str, sentence: str
+) -> None:
+    """Installing another Python is the wrong advice for one that is broken; a Python 2 counts as missing."""
+    nvim = start(FAKE_FAIL="probe", FAKE_OUTPUT=output)
+    assert f"/python3 does not run: {sentence}. Repair it, or install uv" in install(nvim)
+    nvim.command("CodeCompanion log install")
+    nvim.wait_screen("status 127")
+    nvim.lua("vim.env.FAKE_OUTPUT = ...", "SyntaxError: invalid syntax")
+    assert "No Python 3.11 or newer was found" in install(nvim)
 
 
 def test_two_calls_create_one_environment(start: Callable[..., Nvim]) -> None:

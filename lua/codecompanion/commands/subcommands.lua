@@ -210,8 +210,11 @@ return {
     end,
   },
   log = {
-    run = function()
-      local path = require("codecompanion.system.log").path()
+    arguments = { "install" },
+    run = function(arguments)
+      local is_of_install = arguments[1] == "install"
+      local path = is_of_install and require("codecompanion.install").log_path()
+        or require("codecompanion.system.log").path()
       if not (vim.uv or vim.loop).fs_stat(path) then
         return say.line("The log is empty: " .. path)
       end

@@ -203,10 +203,8 @@ local function show(message)
   say.hint((say.fitting({ message }, math.max(vim.v.echospace - 1, 1))))
 end
 
----@return string path Shortened for display
-local function short_log_path()
-  return vim.fn.fnamemodify(M.log_path(), ":~")
-end
+---Shows the log of the installation; unlike its path, the command is never split at the edge of a window.
+local SHOW_LOG = ":CodeCompanion log install"
 
 ---Return instructions for installing the packages of an extra, if the user has to install them.
 ---@param extra string A key of `environment.EXTRAS`
@@ -248,7 +246,7 @@ function M.run_visibly(done)
   M.run(show, function(problem)
     local say = require("codecompanion.say")
     if problem then
-      local details = ("; details: %s"):format(short_log_path())
+      local details = "; details: " .. SHOW_LOG
       local texts = { problem .. ". Nothing was changed" .. details, problem .. details, problem .. "." }
       say.line(texts, require("codecompanion.severity").ERROR)
     else
@@ -332,7 +330,7 @@ local function install_for_use(done, is_told)
     local made = environment.find() -- after a failure, the previous one if there was one
     if made and problem then
       local text = "%s. The previous environment is used; details: %s"
-      require("codecompanion.say").line(text:format(problem, short_log_path()), require("codecompanion.severity").WARN)
+      require("codecompanion.say").line(text:format(problem, SHOW_LOG), require("codecompanion.severity").WARN)
     elseif made and not is_told() then
       require("codecompanion.say").line("the Python environment is ready")
     end
@@ -340,7 +338,7 @@ local function install_for_use(done, is_told)
       return done(nil, made.python)
     end
     local text = "%s. Send again to retry, or run :CodeCompanion install. Details: %s"
-    done(text:format(problem, short_log_path()))
+    done(text:format(problem, SHOW_LOG))
   end)
 end
 

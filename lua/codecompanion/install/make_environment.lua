@@ -90,12 +90,24 @@ function M.execute(command, read)
   return coroutine.yield()
 end
 
+---Return the last line that a Python printed before it failed, or nil if it is Python 2, which only lacks the syntax.
+---@param printed string
+---@return string?
+local function reason_of(printed)
+  if printed:find("SyntaxError", 1, true) or printed:find("Unknown option", 1, true) then
+    return nil
+  end
+  local lines = vim.split(vim.trim(printed), "\n", { plain = true })
+  local reason = vim.trim(lines[#lines]):gsub("%.$", "")
+  return reason ~= "" and reason or "it printed nothing"
+end
+
 ---Find a Python that can build an environment.
 ---@async
 ---@return string? python
 ---@return string? problem
 function M.find_python()
-  local incomplete
+  local incomplete, crashed
   local found = {}
   for _, name in ipairs(CANDIDATES) do
     local path = programs.find(name)
@@ -108,12 +120,18 @@ function M.find_python()
           return path
         end
         incomplete = incomplete or ("%s.%s"):format(major, minor)
+      elseif code ~= 0 and not crashed then
+        local reason = reason_of(printed)
+        crashed = reason and ("%s does not run: %s"):format(vim.fn.fnamemodify(path, ":~"), reason)
       end
     end
   end
   if incomplete then
     local advice = "Python %s has no venv module: install the package python%s-venv (sudo apt install python%s-venv)"
     return nil, advice:format(incomplete, incomplete, incomplete)
+  end
+  if crashed then
+    return nil, crashed .. ". Repair it, or install uv"
   end
   return nil, "No Python 3.11 or newer was found: install uv, or Python (sudo apt install python3 python3-venv)"
 end
