@@ -68,13 +68,13 @@ function M.formatter(actions, width)
   local name_width = math.min(longest, math.floor(room * 0.35))
   from_width = math.min(from_width, math.floor(room * 0.4))
   local column = is_narrow and width or room - from_width - 2
-  local is_described = not is_narrow and column - name_width - 2 >= MIN_TEXT
   return function(action)
     local name = fit.cut_words((action.name:gsub("[%c]+", " ")), MAX_NAME)
-    if is_described and action.description ~= "" then
+    -- a description that is longer than its column uses the cells that the first way leaves free
+    local most = math.max(column, room - api.nvim_strwidth(action.from:match("^(.-)  ") or action.from) - 2)
+    if not is_narrow and most - name_width - 2 >= MIN_TEXT and action.description ~= "" then
       local both = cell(name, math.max(name_width, api.nvim_strwidth(name))) .. "  " .. action.description
-      -- a description that is longer than its column uses the cells that the way leaves free
-      local most = math.min(api.nvim_strwidth(both), room - api.nvim_strwidth(action.from) - 2)
+      most = math.min(api.nvim_strwidth(both), most)
       name = cell(both, math.max(column, api.nvim_strwidth(name), most))
     end
     local row = action.from ~= "" and beside(name, action.from, room, column) or cell(name, room)

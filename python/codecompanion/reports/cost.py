@@ -329,9 +329,14 @@ def _budgets(budgets: Sequence[Budget], sums: Sums) -> list[str]:
     def is_part(budget: Budget) -> bool:
         return usd_text(budget.spent_usd) != usd_text(sums.usd) or budget.unpriced > sums.unpriced
 
-    lines = [f"- {line}" for budget in budgets if (budget.limit_usd or is_part(budget)) and (line := budget.line())]
-    title = "Budgets" if any(budget.limit_usd for budget in budgets) else "All chats"
-    return ["", f"## {title}", "", *lines] if lines else []
+    lines: list[str] = []
+    for title, is_limited in (("Budgets", True), ("All chats", False)):
+        shown = [
+            budget for budget in budgets if (budget.limit_usd > 0) is is_limited and (is_limited or is_part(budget))
+        ]
+        if rows := [f"- {line}" for budget in shown if (line := budget.line())]:
+            lines += ["", f"## {title}", "", *rows]
+    return lines
 
 
 def _turns(record: Record, whole: Sums, page: Page) -> list[str]:

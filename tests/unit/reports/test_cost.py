@@ -92,7 +92,7 @@ def test_an_amount_is_shown_once() -> None:
     budgets = [Budget(scope=scope, limit_usd=0, warn_at=0, spent_usd=3) for scope in SCOPES]
     assert written(log, *budgets).count("$3.00") == 1
     text = written(log, budgets[0], Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=4, unpriced=1))
-    assert "- All chats: $4.00, no budget. 1 request without a known price is not counted.\n" in text
+    assert "## All chats\n\n- $4.00, no budget. 1 request without a known price is not counted.\n" in text
     log.begin("again")
     log.call(Usage(1_000_000))
     log.end()
@@ -135,7 +135,7 @@ def test_the_requests_of_other_chats_count_without_a_price() -> None:
     budgets = [Budget(scope=scope, limit_usd=0, warn_at=0, spent_usd=0, unpriced=1) for scope in SCOPES]
     assert "## All chats" not in written(log, *budgets)
     text = written(log, budgets[0], Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=0, unpriced=9))
-    assert "## All chats\n\n- All chats: no known cost. 9 requests without a known price are not counted.\n" in text
+    assert "## All chats\n\n- No request has a known price (9 requests).\n" in text
 
 
 def test_an_option_of_an_adapter_with_an_odd_name_is_valid_lua() -> None:
@@ -261,7 +261,7 @@ def test_budgets_are_shown_with_uncounted_calls() -> None:
         Budget(scope="chat", limit_usd=2, warn_at=0, spent_usd=0, unpriced=2),
     )
     assert "- This chat: $0.20 of $0.10 (**used up**, warning from 80 %)." in text
-    assert "- All chats: $3.00, no budget. 2 requests without a known price are not counted.\n" in text
+    assert "## All chats\n\n- $3.00, no budget. 2 requests without a known price are not counted.\n" in text
     assert "- This chat: a budget of $2.00. 2 requests without a known price are not counted." in text
 
 
