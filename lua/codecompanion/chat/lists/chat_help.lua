@@ -30,7 +30,7 @@ local ESSENTIAL_COMMANDS = {
   { keys = ":CodeCompanion {words}", text = "Edit the selected lines, or those at the cursor" },
   { keys = ":CodeCompanionChat {words}", text = "Ask in a new chat; a range is attached" },
   { keys = ":CodeCompanionChat Resume", text = "Resume a stored chat" },
-  { keys = ":CodeCompanionUndo", text = "Undo the newest edit, compaction, pin … of the chat" },
+  { keys = ":CodeCompanionUndo", text = "Undo the newest context change (not of a file)" },
 }
 local ESSENTIAL_SLASH = { "file", "rules", "tools", "compact", "cost" }
 

@@ -6,6 +6,24 @@ local draft = require("codecompanion.chat.wire.draft")
 local say = require("codecompanion.say")
 local view = require("codecompanion.chat.buffer.scroll")
 
+---Say that there is nothing to undo and, if a tool changed a file, which keys revert that.
+---@param chat CodeCompanion.Chat
+---@param step -1|1
+---@param place string
+---@param otherwise string Added if there is no file change to revert
+local function say_nothing(chat, step, place, otherwise)
+  local keys = require("codecompanion.chat.state.configured_keys")
+  local nothing = ("Nothing to %s %s"):format(step < 0 and "undo" or "redo", place)
+  local go, revert = keys.keys("previous_change", "n")[1], keys.keys("revert_change", "n")[1]
+  local find = require("codecompanion.chat.changed_files.change_marks").next_row
+  local _, change = find(chat, view.cursor_row(), -1)
+  if step > 0 or not change or change.reverted or not (go and revert) then
+    return say.hint(nothing .. otherwise)
+  end
+  local how = ("%s, then %s reverts the change of %s"):format(go, revert, vim.fs.basename(change.path))
+  say.hint({ nothing .. "; " .. how, how })
+end
+
 ---Undo outside the input: in the context block it restores attachments; elsewhere there is nothing to undo, and a file
 ---change has its own key.
 ---@param chat CodeCompanion.Chat
@@ -23,8 +41,7 @@ local function undo_elsewhere(chat, step)
   if item and item.change and key then
     return say.hint(("%s %s this file change."):format(key, item.change.reverted and "reapplies" or "reverts"))
   end
-  local word = step < 0 and "undo" or "redo"
-  say.hint(("Nothing to %s here; this works in the input, on cards and on ✂ lines."):format(word))
+  say_nothing(chat, step, "here", "; this works in the input, on summaries and on ✂ lines.")
 end
 
 ---@param chat CodeCompanion.Chat
@@ -47,7 +64,7 @@ return function(chat, step)
   if in_input then
     for count = 1, vim.v.count1 do
       if not draft.travel(chat, step) then
-        return count == 1 and say.hint(("Nothing to %s in the input"):format(step < 0 and "undo" or "redo")) or nil
+        return count == 1 and say_nothing(chat, step, "in the input", "") or nil
       end
     end
   else
