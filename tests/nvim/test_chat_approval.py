@@ -967,6 +967,14 @@ def test_an_approval_in_a_chat_that_is_closed_while_it_waits_is_announced(chat: 
     assert "waiting for your approval" in chat.nvim.lua("return require('codecompanion').statusline()")
 
 
+def test_a_narrow_screen_names_the_command_that_goes_to_the_approval(nvim_factory) -> None:
+    chat = make_chat(nvim_factory, size=(40, 24))
+    chat.accept("go")
+    ask(chat, title="rm -rf build")
+    chat.nvim.lua("require('codecompanion.chat').toggle()")
+    chat.nvim.wait_screen("^:CodeCompanion approval")
+
+
 def test_a_waiting_approval_in_a_hidden_chat_is_announced_once(chat: ChatDriver) -> None:
     """A notification, an autocmd and the status line announce it; `:CodeCompanion approval` goes to it."""
     chat.record_autocmds()

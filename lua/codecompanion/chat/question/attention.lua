@@ -48,7 +48,7 @@ local function of_approval(chat, event)
   local kind, key = kinds[event.kind], " · :CodeCompanion approval"
   if kind then
     local whole = ("%s %s"):format(questions.name_of(chat), kind.told)
-    return { whole .. key, kind.waiting[1] .. key, kind.waiting[2] .. key }
+    return { whole .. key, kind.waiting[1] .. key, kind.waiting[2] .. key, ":CodeCompanion approval" }
   end
   local what = event.title ~= "" and event.title or event.name
   what = require("codecompanion.text.visible_characters").line(what).text
@@ -57,6 +57,7 @@ local function of_approval(chat, event)
     ("Approval needed in %s: %s"):format(questions.name_of(chat), whole) .. key,
     ("Approval needed: %s"):format(event.name) .. key,
     "Approval needed" .. key,
+    ":CodeCompanion approval",
   }
 end
 
