@@ -385,7 +385,7 @@ def test_resume_without_an_id_lets_the_user_choose(chat: ChatDriver) -> None:
     chat.answer(
         "list_sessions",
         [
-            {"id": "s2", "title": "second", "updated": 1700000000, "messages": 7, "cwd": "/", "owned": True},
+            {"id": "s2", "title": "second", "updated": 17e8, "messages": 9, "typed": 7, "cwd": "/", "owned": True},
             {"id": "s1", "title": "", "updated": 1600000000, "messages": 2, "cwd": "/", "owned": False},
         ],
     )

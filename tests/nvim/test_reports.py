@@ -216,7 +216,7 @@ def test_the_chart_has_colours_in_any_window(nvim_factory, tmp_path, columns, am
 
 @pytest.mark.parametrize("key", ["q", "<Esc>"])
 def test_closing_a_report_shows_a_floating_chat_again(nvim_factory, tmp_path, key):
-    """Also a trace that was opened from `/cost` and took its place."""
+    """A trace that was opened from `/cost` first goes back to it, on the row of its turn."""
     floats = {"display": {"chat": {"window": {"layout": "float"}}}}
     with ChatServerThread([reply("One.", usage=USAGE)], key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, options=floats)
@@ -225,6 +225,9 @@ def test_closing_a_report_shows_a_floating_chat_again(nvim_factory, tmp_path, ke
         wait_title(chat, "# Usage of this chat")
         chat.nvim.feed("G<CR>")
         wait_title(chat, "# Turn 1 of 1")
+        chat.nvim.feed(key)
+        wait_title(chat, "# Cost of this chat")
+        assert chat.nvim.request("nvim_get_current_line").startswith("|")
         chat.nvim.feed(key)
         assert chat.nvim.lua("return vim.bo.filetype") == "codecompanion"
         assert chat.nvim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2

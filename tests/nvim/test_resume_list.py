@@ -19,7 +19,8 @@ from harness import Nvim
 def stored(chat: ChatDriver, number: int, *, here: bool = True, hours: float = 1, **fields: Any) -> dict[str, Any]:
     """Return a row of `list_sessions`."""
     cwd = str(chat.nvim.lua("return vim.fn.getcwd()")) if here else "/somewhere/else"
-    row = {"id": f"s{number}", "title": f"title {number}", "updated": time.time() - hours * 3600 - 5, "messages": 3}
+    row = {"id": f"s{number}", "title": f"title {number}", "updated": time.time() - hours * 3600 - 5, "messages": 9}
+    row["typed"] = fields.get("messages", 3)
     return row | {"cwd": cwd, "owned": False, "first_question": "", "last_question": ""} | fields
 
 
@@ -64,23 +65,43 @@ def test_this_project_comes_first_with_time_messages_and_questions(chat: ChatDri
 
 def test_a_chat_is_renamed_and_deleted_from_the_list(chat: ChatDriver) -> None:
     """The list is redrawn with the current entries."""
-    chat.answer("list_sessions", [stored(chat, 1), stored(chat, 2)])
+    chat.answer("list_sessions", [stored(chat, 1, last_question="why is it so?"), stored(chat, 2)])
     chat.answer("rename_session", "Renamed.")
     chat.answer("delete_session", "Deleted.")
     chat.nvim.lua("vim.ui.input = function(opts, done) done(opts.default .. ' again') end")
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("Resume a chat")
-    chat.nvim.feed("2Gr")
+    chat.nvim.feed("3Gr")
     chat.nvim.wait_for(lambda: chat.sent("rename_session"), "rename_session")
     assert chat.sent("rename_session") == [{"chat": "s2", "title": "title 2 again"}]
     chat.nvim.wait_for(lambda: [one["cwd"] for one in chat.sent("list_sessions")].count("") == 2, "the list again")
     chat.nvim.wait_screen("Resume a chat")
     chat.nvim.feed("d")
-    chat.nvim.wait_screen(r"Delete “title 1” permanently\? 3 messages  \[y\]es  \[n\]o")
+    screen = chat.nvim.wait_screen(r"Delete “title 1” permanently\? 3 messages  \[y\]es  \[n\]o")
+    assert "title 1 · 3 messages" in screen, "the question does not cover the row"
+    assert "why is it so?" in screen
     assert chat.sent("delete_session") == []
     chat.nvim.feed("y")
     chat.nvim.wait_for(lambda: chat.sent("delete_session"), "delete_session")
     assert chat.sent("delete_session") == [{"chat": "s1"}]
+
+
+def test_chats_with_one_title_and_question_show_their_last_reply(chat: ChatDriver) -> None:
+    """The number of messages is left out if it is unknown."""
+    rows = [
+        stored(chat, 1, title="fix it", last_question="fix it", last_reply="The parser is fixed."),
+        stored(chat, 2, title="fix it", last_question="fix it", last_reply="The test is fixed.", typed=-1),
+    ]
+    column = max(len(told(row)) for row in rows)
+    chat.answer("list_sessions", rows)
+    chat.nvim.command("CodeCompanionChat Resume")
+    chat.nvim.wait_screen("Resume a chat")
+    assert chat.nvim.lines() == [
+        line(rows[0], "fix it · 3 messages", column),
+        " " * column + "  The parser is fixed.",
+        line(rows[1], "fix it", column),
+        " " * column + "  The test is fixed.",
+    ]
 
 
 def test_a_users_picker_gets_the_same_rows_and_a_manage_item(chat: ChatDriver) -> None:
@@ -178,7 +199,7 @@ def test_an_empty_open_chat_is_not_listed_and_the_current_one_is_marked(chat: Ch
     chat.nvim.wait_screen("Resume a chat")
     assert chat.nvim.lines() == [line(rows[0], "New chat · draft", 0), line(rows[2], "title 3 · 3 messages", 0)]
     chat.nvim.feed("q")
-    chat.answer("list_sessions", [{**rows[0], "messages": 2, "title": "mine"}, rows[2]])
+    chat.answer("list_sessions", [{**rows[0], "messages": 4, "typed": 2, "title": "mine"}, rows[2]])
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen(f"{told(rows[0])} +mine · 2 messages · this chat")
     chat.nvim.feed("q")

@@ -35,6 +35,7 @@ from codecompanion.store.log import event_rows, scratch
 from codecompanion.store.log.deletion import Sweeper
 from codecompanion.store.log.encoding import storable
 from codecompanion.store.log.event_rows import Row
+from codecompanion.store.log.list_details import with_details
 from codecompanion.store.log.scratch import Calibration
 from codecompanion.store.log.tail_state import TailState, read_state, save_state
 from codecompanion.store.log.totals import SessionInfo, Spent, list_rows, read_spent, read_totals
@@ -177,13 +178,14 @@ class Store:
         """
         with self._reading() as connection:
             rows = list_rows(connection, cwd=cwd, limit=limit, chat_id=chat_id, empty=chat_id is not None)
-        return [self._with_owned(info, owner) for info, owner in rows]
+            return with_details(connection, [self._with_owned(info, owner) for info, owner in rows])
 
     def find_session(self, chat_id: str) -> SessionInfo | None:
         """Return one stored chat, or None if it has no messages."""
         with self._reading() as connection:
             rows = list_rows(connection, chat_id=chat_id)
-        return self._with_owned(*rows[0]) if rows else None
+            found = with_details(connection, [self._with_owned(*row) for row in rows])
+        return found[0] if found else None
 
     def knows(self, chat_id: str) -> bool:
         """Return whether the chat exists, with or without messages."""
@@ -200,7 +202,7 @@ class Store:
         """Return the chats in the tree whose first chat is `family`, newest first."""
         with self._reading() as connection:
             rows = list_rows(connection, family=family, limit=1_000)
-        return [self._with_owned(info, owner) for info, owner in rows]
+            return with_details(connection, [self._with_owned(info, owner) for info, owner in rows])
 
     def fork(
         self,

@@ -174,6 +174,15 @@ def test_our_folders_and_files_are_private(desk: Desk) -> None:
     assert {mode for file, mode in modes.items() if file.is_dir()} == {0o700}, modes
 
 
+def test_chats_with_one_title_and_question_differ_by_their_last_reply(store: Store) -> None:
+    for chat, answer in (("one", "It is red."), ("two", "It is blue.")):
+        replies = [said("Let me see.", "assistant"), said(answer, "assistant")]
+        store.append(chat, [CREATED, said("why?"), *replies]).result()
+    store.append("three", [CREATED, said("what?"), said("This.", "assistant")]).result()
+    found = {info.id: (info.typed, info.last_reply) for info in store.list_sessions()}
+    assert found == {"one": (1, "It is red."), "two": (1, "It is blue."), "three": (1, "")}
+
+
 def test_the_picker_lists_chats_with_messages_or_drafts_newest_first(store: Store) -> None:
     """A chat that was only opened is not listed; one with only a draft is not lost (lesson 36)."""
     store.append("old", [CREATED, said("hi"), said("hello", "assistant")]).result()
@@ -184,7 +193,7 @@ def test_the_picker_lists_chats_with_messages_or_drafts_newest_first(store: Stor
     listed = store.list_sessions()
     assert [info.id for info in listed] == ["new", "drafted", "old"]
     assert (listed[0].title, listed[0].adapter, listed[0].model, listed[0].messages) == ("Title", "openai", "x", 1)
-    assert listed[2].messages == 2
+    assert (listed[2].messages, listed[2].typed) == (2, 1)
     assert [info.draft for info in listed] == [False, True, False]
     assert [info.id for info in store.list_sessions(cwd="/work")] == ["new", "old"]
     assert [info.id for info in store.list_sessions(limit=1)] == ["new"]

@@ -126,7 +126,7 @@ end
 ---@return string
 local function line(row)
   local title = require("codecompanion.chat.state.chat_title").shown(row.title)
-  local count = ("%d message%s"):format(row.messages, row.messages == 1 and "" or "s")
+  local count = require("codecompanion.chat.lists.stored_lines").count(row)
   local parts = { ("   "):rep(row.depth) .. (row.depth > 0 and "└ " or "") .. title, count }
   if row.last_question ~= "" and row.last_question ~= row.title then
     local last = fit.without_nul(row.last_question)

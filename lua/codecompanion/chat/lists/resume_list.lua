@@ -193,11 +193,22 @@ end
 ---@param callback fun(id: string)
 local function show_float(items, missing, callback)
   local rows, at = lines.float(items, missing)
+  local function rows_of(item)
+    local first, last
+    for line in pairs(at) do
+      if at[line] == item then
+        first, last = math.min(first or line, line), math.max(last or line, line)
+      end
+    end
+    return require("codecompanion.screen.clear_of").lines(api.nvim_get_current_win(), first - 1, last)
+  end
   local function then_again(change_it)
     return function(item, close)
       change_it(item, function()
         close(nil)
         M.pick(callback)
+      end, function()
+        return rows_of(item)
       end)
     end
   end

@@ -34,18 +34,19 @@ function M.rename(id, title, opts)
 end
 
 ---Delete a stored chat permanently; ask first.
----@param item { id: string, title: string, messages: integer } A row of `list_sessions`
+---@param item CodeCompanion.StoredChat
 ---@param done? fun() Called after the chat was deleted
-function M.delete(item, done)
+---@param clear_of? fun(): CodeCompanion.Rows? Rows of the chat in a list
+function M.delete(item, done, clear_of)
   local title = require("codecompanion.chat.state.chat_title").shown(item.title)
-  local count = ("%d message%s"):format(item.messages, item.messages == 1 and "" or "s")
-  local question = ("Delete “%s” permanently? %s"):format(title, count)
+  local count = require("codecompanion.chat.lists.stored_lines").count(item)
+  local question = ("Delete “%s” permanently?%s"):format(title, count and " " .. count or "")
   local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
   confirm.ask(question, answers, function(key)
     if key == "y" then
       ask("delete_session", { chat = item.id }, done)
     end
-  end)
+  end, clear_of)
 end
 
 return M

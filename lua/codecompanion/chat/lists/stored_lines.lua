@@ -18,6 +18,8 @@ local MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 ---@field owned boolean Open in another Neovim
 ---@field draft? boolean It has unsent text
 ---@field last_question? string
+---@field typed? integer Number of messages from the user; -1: unknown
+---@field last_reply? string Set if another chat has the same title and last question
 ---@field here? boolean It belongs to this project
 ---@field current? boolean The chat in which the list was opened
 
@@ -45,13 +47,15 @@ function M.title_of(item)
   return require("codecompanion.chat.state.chat_title").shown(item.title)
 end
 
----@param count integer
----@return string
-local function messages(count)
-  return numbers.counted(count, "message")
+---Return the number of messages from the user, or nil if it is unknown.
+---@param item CodeCompanion.StoredChat
+---@return string?
+function M.count(item)
+  local typed = item.typed or -1
+  return typed >= 0 and numbers.counted(typed, "message") or nil
 end
 
----Return the last question, unless it says what the title says.
+---Return the last question, unless it says what the title says; then the last reply, if set.
 ---@param item CodeCompanion.StoredChat
 ---@return string
 local function preview(item)
@@ -59,14 +63,14 @@ local function preview(item)
   local text = vim.trim(((item.last_question or ""):gsub("```+%w*", " "):gsub("%s+", " ")))
   local title, cuts = M.title_of(item):gsub("…$", "")
   local repeats = text == title or cuts > 0 and vim.startswith(text, title) or vim.endswith(text, " " .. title)
-  return repeats and "" or text
+  return repeats and (item.last_reply or "") or text
 end
 
 ---Return the details of a chat other than its title.
 ---@param item CodeCompanion.StoredChat
 ---@return string
 local function facts(item)
-  local parts = { item.messages > 0 and messages(item.messages) or "draft" }
+  local parts = { item.messages == 0 and "draft" or M.count(item) }
   if item.draft and item.messages > 0 then
     parts[#parts + 1] = "unsent draft"
   end
@@ -87,7 +91,8 @@ end
 ---@return string
 function M.one(item)
   local shown = preview(item)
-  local line = ("%s  %s · %s"):format(M.time(item.updated), M.title_of(item), facts(item))
+  local known = facts(item)
+  local line = ("%s  %s%s"):format(M.time(item.updated), M.title_of(item), known == "" and "" or " · " .. known)
   return shown == "" and line or (line .. " · " .. shown)
 end
 
@@ -119,14 +124,15 @@ function M.float(items, missing)
     if not item.here and (index == 1 or items[index - 1].here) then
       add(("── %s ──"):format(RULE), nil)
     end
-    local known_of, time = " · " .. facts(item), M.time(item.updated)
+    local known, time = facts(item), M.time(item.updated)
+    local known_of = known == "" and "" or " · " .. known
     time = time .. (" "):rep(column - #time)
     local left = room - api.nvim_strwidth(known_of)
     if left >= MIN_TITLE then
       add(time .. fit.cut(M.title_of(item), left) .. known_of, item)
     else
       add(time .. fit.cut(M.title_of(item), room), item)
-      add(indent .. fit.cut(facts(item), room), item)
+      add(indent .. fit.cut(known, room), item)
     end
     local shown = preview(item)
     if shown ~= "" then

@@ -29,6 +29,7 @@ local SHARE_OF_ROWS = 0.6
 ---@field timer? uv.uv_timer_t Delays the next update
 ---@field shown integer Number of the visible turn
 ---@field turns integer Number of turns
+---@field is_from_cost? boolean Closing the trace shows the cost again
 ---@field beside? CodeCompanion.Chat The chat that was visible before; closing the report shows it again
 
 ---@type table<integer, CodeCompanion.Report>
@@ -44,7 +45,7 @@ function M.hints()
   local win = vim.g.statusline_winid or api.nvim_get_current_win()
   local report = reports[api.nvim_win_get_buf(win)]
   local wide = report and api.nvim_win_get_width(win) >= ROOM_FOR_HINTS
-  return (wide and HINTS[report.verb] .. " · " or "") .. "q close"
+  return (wide and HINTS[report.verb] .. " · " or "") .. (report and report.is_from_cost and "q back" or "q close")
 end
 
 ---Return the window of this tab page that shows a report.
@@ -172,12 +173,17 @@ local function close(report)
   end
 end
 
+local open
+
 ---@param report CodeCompanion.Report
 local function set_keys(report)
   local function map(keys, desc, action)
     scratch.map(report.bufnr, keys, desc, action)
   end
-  map({ "q", "<Esc>" }, "Close", function()
+  map({ "q", "<Esc>" }, report.is_from_cost and "Go back to the cost" or "Close", function()
+    if report.is_from_cost then
+      return M.cost({ id = report.chat }, report.shown)
+    end
     close(report)
   end)
   if report.verb == "show_trace" then
@@ -192,7 +198,7 @@ local function set_keys(report)
   map("<CR>", "Trace the turn on this line", function()
     local turn = api.nvim_get_current_line():match("^|%s*(%d+)%s*|") -- only turn rows begin with a number
     if turn then
-      M.trace({ id = report.chat }, turn)
+      open({ id = report.chat }, "show_trace", { turn = tonumber(turn), is_from_cost = true })
     end
   end)
 end
@@ -260,11 +266,11 @@ end
 ---Open a report once the host has written it; after a failure no window is opened.
 ---@param chat { id: string }
 ---@param verb "show_cost"|"show_trace"
----@param turn? integer
----@param refuse? fun(reason: string)
-local function open(chat, verb, turn, refuse)
-  local report = { chat = chat.id, verb = verb, shown = 0, turns = 0 }
-  ask(report, turn, function(result)
+---@param opts? { turn?: integer, is_from_cost?: boolean, refuse?: fun(reason: string), shown?: fun() }
+function open(chat, verb, opts)
+  opts = opts or {}
+  local report = { chat = chat.id, verb = verb, shown = 0, turns = 0, is_from_cost = opts.is_from_cost }
+  ask(report, opts.turn, function(result)
     report.bufnr = new_buffer()
     stay(report, result)
     page.draw(report.bufnr, result.text, result.spans)
@@ -276,13 +282,21 @@ local function open(chat, verb, turn, refuse)
     reports[report.bufnr] = report
     set_keys(report)
     follow(report)
-  end, refuse)
+    if opts.shown then
+      opts.shown()
+    end
+  end, opts.refuse)
 end
 
 ---Show the cost of the chat.
 ---@param chat { id: string }
-function M.cost(chat)
-  open(chat, "show_cost")
+---@param turn? integer The turn whose row gets the cursor
+function M.cost(chat, turn)
+  open(chat, "show_cost", {
+    shown = turn and function()
+      vim.fn.search(("^|\\s*%d\\s*|"):format(turn), "w")
+    end or nil,
+  })
 end
 
 ---Show a turn of the chat.
@@ -296,7 +310,7 @@ function M.trace(chat, argument, refuse)
     local reason = ("%q is not a turn number; /trace alone shows the newest turn"):format(given)
     return (refuse or say.line)(reason .. (refuse and "." or ""))
   end
-  open(chat, "show_trace", turn, refuse)
+  open(chat, "show_trace", { turn = turn, refuse = refuse })
 end
 
 return M

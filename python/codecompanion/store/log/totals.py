@@ -27,7 +27,9 @@ class SessionInfo(msgspec.Struct, frozen=True):
 
     `owned`: another running Neovim has it open, so it is read-only here. `first_question` and `last_question`: the
     beginnings of the user's first and last message. `forked_from`: the chat that this one is a branch of; `family`: the
-    first chat of that tree ("" for a chat that was never forked from another). `draft`: it has unsent text.
+    first chat of that tree ("" for a chat that was never forked from another). `draft`: it has unsent text. `typed`:
+    number of messages typed by the user, -1 if unknown; `last_reply`: the beginning of the model's last message, if
+    another chat in the list has the same title and last question (`list_details`).
     """
 
     id: str
@@ -44,6 +46,8 @@ class SessionInfo(msgspec.Struct, frozen=True):
     forked_from: str = ""
     family: str = ""
     draft: bool = False
+    typed: int = -1
+    last_reply: str = ""
 
 
 class Spent(msgspec.Struct, frozen=True):
