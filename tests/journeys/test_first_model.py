@@ -35,7 +35,7 @@ def test_ollama_is_found_and_answers(desk: Desk) -> None:
     with ChatServerThread(key="", models=("qwen3:14b",)) as ollama:
         desk.configure_with(SETUP % "")
         terminal = desk.nvim(env={"OLLAMA_HOST": f"127.0.0.1:{ollama.port}"})
-        command(terminal, "CodeCompanion adapter", "Choose a model")
+        command(terminal, "CodeCompanion adapter", "Choose an adapter")
         screen = terminal.wait("running: qwen3:14b")
         assert "OPENAI_API_KEY" in screen
         terminal.keys("<CR>")

@@ -142,6 +142,20 @@ def test_the_list_of_models_starts_on_the_current_one(chat: ChatDriver) -> None:
     assert not chat.sent("set_model")
 
 
+def test_many_unusable_adapters_are_one_row_that_opens_them(chat: ChatDriver) -> None:
+    """The row is the last one; the cursor then is on the first of them."""
+    lacking = [{"adapter": f"own_{n}", "models": [], "problem": "", "brief": "needs a key"} for n in range(6)]
+    chat.answer("list_models", [*MODELS, *lacking])
+    chat.nvim.feed("ga")
+    chat.nvim.wait_screen("Choose a model")
+    row = "6 more adapters need a key, a login or a server"
+    assert chat.nvim.lines() == ["openai · gpt-4o · 128k · current", row]
+    chat.nvim.feed("G<CR>")
+    chat.nvim.wait_screen("Not usable yet")
+    assert chat.nvim.request("nvim_get_current_line") == "own_0 · needs a key"
+    assert row not in chat.nvim.lines()
+
+
 def test_long_list_entries_wrap_and_take_only_the_rows_they_need(
     nvim_factory: Callable[..., Nvim],
 ) -> None:

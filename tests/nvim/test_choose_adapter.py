@@ -72,7 +72,7 @@ def list_lines(nvim: Nvim) -> list[str]:
 def open_list(nvim: Nvim, command: str = "CodeCompanion adapter") -> list[str]:
     """Open the list and return its lines."""
     nvim.command(command)
-    nvim.wait_screen("Choose a model")
+    nvim.wait_screen("Choose an adapter")
     return list_lines(nvim)
 
 
@@ -271,7 +271,7 @@ def test_a_focused_chat_gets_the_choice(start: Start, ollama: ChatServer, tmp_pa
     before = chat.id
     chat.type("/adapter")
     nvim.feed("<CR>")
-    nvim.wait_screen("Choose a model")
+    nvim.wait_screen("Choose an adapter")
     choose(nvim, "ollama")
     nvim.wait_for(lambda: nvim.lua("return require('codecompanion.chat').current().adapter") == "ollama")
     assert chat.id == before
@@ -313,7 +313,7 @@ def test_a_silent_server_does_not_block_the_editor(start: Start) -> None:
         nvim.lua("require('codecompanion.chat.life.choose_adapter').open()")
         assert nvim.lua("return vim.fn.mode()") == "n"
         assert nvim.lua("return #vim.api.nvim_list_wins()") == 1, "the editor goes on while it is asked"
-        nvim.wait_screen("Choose a model")
+        nvim.wait_screen("Choose an adapter")
         assert "not running" in line_of(list_lines(nvim), "ollama")
 
 
@@ -395,7 +395,7 @@ def test_the_list_does_not_open_over_something_else(start: Start) -> None:
         nvim.feed("iI go on writing")
         time.sleep(1.2)
         nvim.settle()
-        assert "Choose a model" not in nvim.screen()
+        assert "Choose an adapter" not in nvim.screen()
         assert nvim.lua("return vim.api.nvim_get_current_line()") == "I go on writing"
 
 

@@ -222,7 +222,7 @@ def test_the_command_without_words_always_opens_the_palette(nvim_factory, tmp_pa
         nvim.command("CodeCompanion")
         nvim.wait_screen("prompt +Explain")
         nvim.wait_screen("edit +Edit here")
-        nvim.wait_screen("plugin +Choose a model +Adapters and their requirements")
+        nvim.wait_screen("plugin +Choose an adapter +Adapters and their requirements")
         nvim.feed("<Esc>")
         nvim.command("1CodeCompanion")
         nvim.wait_screen("Add the selection to a chat")
@@ -233,8 +233,8 @@ def test_the_command_without_words_always_opens_the_palette(nvim_factory, tmp_pa
     host = f"require('codecompanion').setup({{ python = {{ host_prog = {lua_string(forked_python())} }} }})"
     bare = nvim_factory(root=tmp_path, size=(120, 40), init=host)
     bare.command("CodeCompanion")
-    bare.wait_screen("Choose a model +No model is set up yet")
-    assert "Choose a model" in bare.lua("return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1]"), "it is the first"
+    bare.wait_screen("Choose an adapter +No model is set up yet")
+    assert "Choose an adapter" in bare.lua("return vim.api.nvim_buf_get_lines(0, 0, 1, false)[1]"), "it is the first"
     bare.feed("<CR>")
     bare.wait_screen("needs OPENAI_API_KEY")
 

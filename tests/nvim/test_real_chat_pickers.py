@@ -97,8 +97,10 @@ def test_a_chat_with_a_wrong_address_continues_with_another_adapter(nvim_factory
         chat.nvim.feed("<Esc>ga")
         chat.nvim.wait_screen(r"mine · env.url: got")
         chat.nvim.wait_screen(r"broken · the command `false` failed with exit status 1")
+        chat.nvim.wait_screen(r"\d+ more adapters need a key, a login or a server")
+        chat.nvim.feed("G<CR>")
         chat.nvim.wait_screen(r"openai · needs OPENAI_API_KEY")
-        chat.nvim.feed("/^broken<CR><CR>")
+        chat.nvim.feed("gg/^broken<CR><CR>")
         chat.nvim.wait_for(
             lambda: "Change adapters.http.broken or choose another adapter with ga. The adapter" in chat.text(),
             "why",

@@ -22,7 +22,7 @@ local KEY_OF_SLASH = { help = "options", clear = "clear", undo = "undo", redo = 
 local COMMAND_OF_SLASH = {
   new = ":CodeCompanionChat New",
   resume = ":CodeCompanionChat Resume",
-  model = ":CodeCompanion adapter",
+  model = "",
   help = "", -- `:CodeCompanion help` opens the manual
 }
 ---Keys that the palette leaves out, because they are used while writing or a slash command already covers them.
@@ -171,7 +171,7 @@ local function run_slash(chat, command)
 end
 
 ---@param chat CodeCompanion.Chat
----@param is_model_listed boolean Another row chooses the model
+---@param is_model_listed boolean Another row chooses an adapter and its model
 ---@return CodeCompanion.Action[] actions
 ---@return table<string, boolean> covered Names of the slash commands
 local function slash_commands(chat, is_model_listed)
@@ -179,8 +179,7 @@ local function slash_commands(chat, is_model_listed)
   local library = require("codecompanion.prompt_library")
   local found, covered = {}, {}
   for _, command in ipairs(require("codecompanion.chat.slash").list()) do
-    -- a model belongs to an adapter, so the row of `/model` is also that of `/adapter`
-    local has_row = command.name == "adapter" or (is_model_listed and command.name == "model")
+    local has_row = is_model_listed and (command.name == "adapter" or command.name == "model")
     if not has_row and not library.find(command.name) then
       local key = KEY_OF_SLASH[command.name]
       covered[command.name] = command.name ~= "help" or nil
@@ -258,8 +257,8 @@ end
 ---@return CodeCompanion.Action[]
 function M.list(context, has_model)
   local about = has_model and "Adapters and their requirements" or "No model is set up yet"
-  local choose_model = of_command("Choose a model", about, "CodeCompanion adapter")
-  local found = has_model and {} or { choose_model }
+  local choose_adapter = of_command("Choose an adapter", about, "CodeCompanion adapter")
+  local found = has_model and {} or { choose_adapter }
   vim.list_extend(found, edits(context))
   local of_prompts, covered = prompts(context)
   vim.list_extend(found, of_prompts)
@@ -284,7 +283,7 @@ function M.list(context, has_model)
   if not chat then -- otherwise slash commands do the same
     found[#found + 1] = of_command("Open a new chat", "", "CodeCompanionChat New")
     found[#found + 1] = of_command("Resume a stored chat", "", "CodeCompanionChat Resume")
-    found[#found + 1] = has_model and choose_model or nil
+    found[#found + 1] = has_model and choose_adapter or nil
   end
   found[#found + 1] = of_command("Show or hide the chat", "", "CodeCompanionChat Toggle")
   for _, name in ipairs(USER_COMMANDS) do

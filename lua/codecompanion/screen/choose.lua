@@ -222,13 +222,14 @@ local function own_list(items, options, done)
       api.nvim_buf_set_extmark(bufnr, ns, line - 1, 0, { end_row = line, hl_group = colour })
     end
     first = first or item and line
-    current = current or item and options.is_current and options.is_current(item) and line
+    local starts_here = options.starts_at or options.is_current
+    current = current or item and starts_here and starts_here(item) and line
   end
   api.nvim_win_set_cursor(0, { current or first or 1, 0 })
 end
 
 ---Choose an item. Our own list also supports `group_of(item)`, the heading above adjacent items, `is_dim(item)`,
----`is_current(item)`, where the cursor starts, `hanging` and `clear_of()`.
+---`is_current(item)`, where the cursor starts unless `starts_at(item)` is given, `hanging` and `clear_of()`.
 ---@generic T
 ---@param items T[]
 ---@param options table As for `vim.ui.select`

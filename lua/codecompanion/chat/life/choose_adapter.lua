@@ -248,7 +248,7 @@ local function show(found, chat)
   local lines, items = layout(found, current)
   local options ---@type CodeCompanion.ListOptions
   options = {
-    title = "Choose a model",
+    title = "Choose an adapter",
     wrap = true,
     accept = function(item, close)
       choose_item(item, chat, close)

@@ -121,6 +121,27 @@ local function first_of(rows, adapter)
   end)
 end
 
+local MAX_UNUSABLE = 5 -- adapters that cannot be used yet and are listed without opening them
+
+---Return the rows of the list of models. In our own list, many adapters that cannot be used are one row; a user's
+---picker lists all of them, because it filters as the user types.
+---@param rows table[]
+---@return table[] rows
+local function with_folded(rows)
+  local function is_folded(item)
+    return item.brief ~= nil and not item.is_first
+  end
+  local folded = vim.tbl_filter(is_folded, rows)
+  if #folded <= MAX_UNUSABLE or not choose.is_builtin_select() then
+    return rows
+  end
+  local shown = vim.tbl_filter(function(item)
+    return not is_folded(item)
+  end, rows)
+  shown[#shown + 1] = { folded = #folded }
+  return shown
+end
+
 ---Choose an adapter and a model for the chat.
 ---@param chat CodeCompanion.Chat
 function M.model(chat)
@@ -134,34 +155,43 @@ function M.model(chat)
       local is_used = chat.model == "" and item == first_of(rows, chat.adapter) or item.model == chat.model
       return item.adapter == chat.adapter and (item.brief ~= nil or is_used)
     end
-    choose.select(rows, {
+    local options = {
       prompt = "Choose a model",
       kind = "codecompanion.model",
       group_of = function(item)
         return item.brief and not item.is_first and "Not usable yet" or nil
       end,
       is_dim = function(item)
-        return item.brief ~= nil
+        return item.brief ~= nil or item.folded ~= nil
       end,
       is_current = is_current,
       format_item = function(item)
         local current = is_current(item) and " · current" or ""
-        if item.brief then
+        if item.folded then
+          return ("%d more adapters need a key, a login or a server"):format(item.folded)
+        elseif item.brief then
           return ("%s · %s%s"):format(item.adapter, item.brief, current)
         end
         local window = (item.window or 0) > 0 and (" · " .. numbers.short_window(item.window)) or ""
         local about = item.about and (" · " .. item.about) or ""
         return model_name(item.adapter, item.model) .. window .. about .. current
       end,
-    }, function(item)
-      if item and item.brief then
+    }
+    local function chosen(item)
+      if item and item.folded then
+        options.starts_at = function(other)
+          return other.brief ~= nil and not other.is_first
+        end
+        choose.select(rows, options, chosen)
+      elseif item and item.brief then
         models.try_again(chat, item, function(reason)
           say.chat(chat, reason, severity.ERROR)
         end)
       elseif item then
         models.use(chat, item.adapter, item.model)
       end
-    end)
+    end
+    choose.select(with_folded(rows), options, chosen)
   end)
 end
 
