@@ -156,6 +156,16 @@ def test_many_unusable_adapters_are_one_row_that_opens_them(chat: ChatDriver) ->
     assert row not in chat.nvim.lines()
 
 
+def test_a_list_that_continues_below_shows_no_marks_of_neovim(nvim_factory: Callable[..., Nvim]) -> None:
+    """A wrapped entry in the last row used to end in `@@@`; the footer shows that more follows."""
+    chat = make_chat(nvim_factory, size=(40, 12))
+    chat.nvim.lua(
+        """local items = vim.fn['repeat']({ ('word '):rep(20) }, 9)
+           require('codecompanion.screen.choose').select(items, { prompt = 'Many' }, function() end)"""
+    )
+    assert "@@@" not in chat.nvim.wait_screen("↓ · |more below")
+
+
 def test_long_list_entries_wrap_and_take_only_the_rows_they_need(
     nvim_factory: Callable[..., Nvim],
 ) -> None:

@@ -262,6 +262,7 @@ function M.open(options)
     vim.wo[win].list = true
     vim.opt_local.listchars = { extends = "…", precedes = "…", tab = "  " }
   end
+  vim.opt_local.fillchars:append({ lastline = " " }) -- no @@@ in a line that continues below; the footer says so
   vim.wo[win].linebreak = true
   vim.wo[win].breakindent = true
   vim.wo[win].breakindentopt = "shift:" .. (options.hanging or 0)
