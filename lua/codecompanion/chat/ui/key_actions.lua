@@ -67,8 +67,7 @@ function M.stop(chat)
     return api.nvim_feedkeys("q", "n", false)
   end
   if not require("codecompanion.chat.state.chat_status").is_busy(chat) then
-    return require("codecompanion.chat.sources.attach_source").stop(chat)
-      or say.hint(nothing_runs())
+    return require("codecompanion.chat.sources.attach_source").stop(chat) or say.hint(nothing_runs())
   elseif sees_the_turn(chat) then
     return session.cancel(chat)
   end
