@@ -281,14 +281,14 @@ def test_the_result_of_a_call_is_kept_and_the_command_shortened(nvim_factory: Ca
         ),
         events.TurnFinished(reason="done"),
     )
-    chat.nvim.wait_screen(rf"▸ ✗ run_command for .*….* · failed: {OUTCOME}$")
+    chat.nvim.wait_screen(rf"▸ ✗ run_command for .*….* · {OUTCOME}$")
     chat.nvim.request("nvim_ui_try_resize", width, 24)
     if width < 60:
         chat.nvim.wait_screen(r"^▸ ✗ run_command for i in .*… · exit 3$")
     elif width < 100:
-        chat.nvim.wait_screen(rf"^▸ ✗ run.*….* · failed: {OUTCOME}$")
+        chat.nvim.wait_screen(rf"^▸ ✗ run.*….* · {OUTCOME}$")
     else:
-        chat.nvim.wait_screen(rf"^▸ ✗ {COMMAND[:20]}.* · failed: {OUTCOME}$".replace("$(", r"\$\("))
+        chat.nvim.wait_screen(rf"^▸ ✗ {COMMAND[:20]}.* · {OUTCOME}$".replace("$(", r"\$\("))
 
 
 @pytest.mark.parametrize("size", [(40, 24), (80, 24)])
