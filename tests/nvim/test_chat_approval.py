@@ -740,7 +740,7 @@ def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver)
     ask(chat, call_id="c8", name="create_file", title="Create b.txt", body="+a", filetype="diff", narrowed=told)
     assert told not in chat.nvim.wait_screen("▎ ! “Always” is not offered; g1 says why\n")
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("codecompanion: “Always” is not offered; the approval says why")
+    chat.nvim.wait_screen("codecompanion: .*is in the context; a new chat offers it")
     assert f"▎ ! “Always” is not offered: {told}; a new chat offers it" in chat.nvim.screen()
     assert chat.sent("approve") == []
 
@@ -755,7 +755,7 @@ def test_the_message_about_always_is_not_cut(nvim_factory: Callable[..., Nvim]) 
     told = told.replace(":CodeCompanion trust", "gtr to trust it")
     assert f"“Always” is not offered: {told}" in shown
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("codecompanion: “Always” is not offered; the approval says why")
+    chat.nvim.wait_screen("codecompanion: “Always” is not offered, see the approval")
 
 
 def test_each_row_of_a_long_warning_has_the_bar(chat: ChatDriver) -> None:

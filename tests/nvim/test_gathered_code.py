@@ -18,7 +18,7 @@ from codecompanion.workspace.named_files import files_named
 
 BODY = "src/stack.py:10-42 of 900 · class Stack · ast 0.82 · 310 tokens\nREADME.md · common 1.00 · 90 tokens"
 TITLE = "2 snippets from 2 files"
-LONG = f"{TITLE}, 11 still above"
+LONG = f"{TITLE}, 11 already sent"
 SECRET = "Sent with 1 secret file because you named it: deploy/production/certificates/clients.pem"
 REPORT = {
     "title": TITLE,
@@ -65,8 +65,8 @@ def test_one_folded_line_is_below_the_message(chat_everywhere: ChatDriver) -> No
     [
         (40, TITLE, r"▸ 2 snippets from 2 files · ~3\.1k tokens *\n"),
         (40, LONG, r"▸ 2 snippets from 2 files · ~3\.1k tokens *\n"),
-        (60, LONG, r"▸ 2 snippets from 2 files, 11 still above · ~3\.1k tokens *\n"),
-        (80, LONG, r"▸ 2 snippets from 2 files, 11 still above · ~3\.1k tokens +K show · why: /context"),
+        (60, LONG, r"▸ 2 snippets from 2 files, 11 already sent · ~3\.1k tokens *\n"),
+        (80, LONG, r"▸ 2 snippets from 2 files, 11 already sent · ~3\.1k tokens +K show · /context"),
         (60, TITLE, r"▸ 2 snippets from 2 files · ~3\.1k tokens +K show · /context"),
         (80, TITLE, r"▸ 2 snippets from 2 files · ~3\.1k tokens · 140 ms +K show · why: /context"),
         (200, TITLE, r"▸ 2 snippets from 2 files · ~3\.1k tokens · 140 ms +K show · why: /context"),
@@ -230,14 +230,14 @@ def test_a_row_keeps_its_file_and_lines_and_shortens_the_reason(nvim_factory, co
     chat = make_chat(nvim_factory, size=(columns, 30))
     row = {**REPORT["rows"][0], "path": LONG, "what": f"{LONG}:100-120 of 900 complete_option"}
     dropped = {**row, "state": "out", "why": "the budget is used up"}
-    above = {**row, "is_above": True, "why": "still above: not sent again"}
+    above = {**row, "is_above": True, "why": "already sent: not sent again"}
     chat.answer("preview_code", {**REPORT, "rows": [row, dropped, above]})
     chat.answer("choose_code", "Said by the host.")
     chat.nvim.feed("i/context why?<Esc><CR>")
     place = r"\S*shell_completion_support\.py:100-120"
     screen = chat.nvim.wait_screen(rf"✓ \.82 .*{place}")
     assert re.search(rf"  \.82 .*{place}.* · no room", screen), screen
-    assert re.search(rf"↑ \.82 .*{place}.* · still", screen), screen
+    assert re.search(rf"↑ \.82 .*{place}.* · already", screen), screen
     chat.nvim.feed("x")
     screen = chat.nvim.wait_screen(rf"✗ \.82 .*{place}.* · left out")
     assert all(len(line.rstrip()) <= columns for line in screen.split("\n"))

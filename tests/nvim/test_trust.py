@@ -171,15 +171,17 @@ def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_facto
         assert (WAITS in screen) is bool(files)
         page(chat)
         chat.nvim.wait_screen("Not trusted. Text from its files turns “always” off in approvals")
+        chat.nvim.lua("require('codecompanion.screen.closed_page').late_ms = 3600000")
         chat.nvim.feed("T")
         screen = chat.nvim.wait_screen(r"Trusted: \S+/work\. " + follows)
         assert "Trust: " not in screen  # the page is closed, and the keys are the approval's again
+        chat.nvim.feed("q")  # meant for the page, which showed this key
         screen = chat.nvim.wait_screen("g1 always…")
         assert "is not offered" not in screen
         assert WAITS not in screen
         chat.press_on_approval("g1")
         chat.nvim.wait_screen("always allow insert_edit on any file?")
-        chat.nvim.feed("y")
+        chat.nvim.feed("<CR>")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
         assert (tmp_path / "work" / "a.py").read_text() == "two\n"
 

@@ -260,6 +260,7 @@ local function show(place, now)
         return reload()
       elseif api.nvim_win_is_valid(win) then
         scratch.close(win)
+        require("codecompanion.screen.closed_page").note()
       end
     end)
   end)

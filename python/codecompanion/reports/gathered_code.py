@@ -73,7 +73,7 @@ def _how_much(fields: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) ->
         is_out = fields.get("is_codebase_related") is False and fields.get("classified_by") in _BY
         return f"nothing sent: question did not look project-related · {took}" if is_out else f"nothing sent · {took}"
     code = f"{counted(len(pieces), 'snippet')} from {counted(files, 'file')}"
-    more = f" · {above} still above" if above else ""
+    more = f" · {above} already sent" if above else ""
     return f"{code}{more} · {total} of {budget} tokens by characters/4, without the headings · {took}"
 
 
@@ -107,7 +107,7 @@ def _numbers(piece: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def place_of(piece: Mapping[str, Any]) -> str:
     """Return the location and definition of a piece, and whether an earlier message still showed it to the model."""
-    above = " · still above" if piece.get("is_above") else ""
+    above = " · already sent" if piece.get("is_above") else ""
     if not piece["path"]:
         return f"{piece.get('source', '')}{above}"
     lines = f":{piece['start']}-{piece['end']}" if piece.get("start") else ""

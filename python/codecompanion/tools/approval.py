@@ -38,6 +38,10 @@ NETWORK_GRANT = "network:"
 """Prefix of the id of a host grant."""
 
 
+HIDDEN = "\x1f"
+"""Separates the words of a question's key from a part that only distinguishes it."""
+
+
 class Grant(msgspec.Struct, frozen=True):
     """A grant: calls of `tool`, or only those that `what` describes, run without asking. `id` is used to revoke it."""
 
@@ -206,7 +210,7 @@ class Approvals(msgspec.Struct, frozen=True):
         """Return the grant for the key of a question (`ApprovalQuestion.key`)."""
         tool, _, rest = key.partition(":")
         folder, between, command = rest.partition("\0")
-        what = rest
+        what = rest.partition(HIDDEN)[0]
         if between:
             from codecompanion.tools.commands.offer import exactly  # not needed at startup
 

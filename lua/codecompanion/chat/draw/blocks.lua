@@ -377,7 +377,7 @@ function M.tool_chunks(tool, width)
         outcome = outcome:gsub(" · [%d.,k]+ lines?$", "")
       end
       if is_too_long() then
-        outcome = outcome:gsub("^ · failed: ", " · "):gsub("^ · rejected: ", " · ") -- the sign already shows it
+        outcome = outcome:gsub("^ · failed: ", " · "):gsub("^( · rejected): .*", "%1") -- the sign also shows a failure
       end
       if is_too_long() then
         outcome = outcome:match("^(.-)%.%s") or outcome

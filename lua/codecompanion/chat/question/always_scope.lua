@@ -83,7 +83,7 @@ end
 function M.ask(event, clear_of, chosen)
   local scopes = M.scopes(event)
   if #scopes == 1 then
-    local answers = { { key = "y", label = "yes" }, { key = "n", label = "no" } }
+    local answers = { { key = "y", label = "yes", enter = true }, { key = "n", label = "no" } }
     return require("codecompanion.screen.confirm").ask(question_of(event, scopes[1]), answers, function(key)
       if key == "y" then
         chosen(scopes[1])

@@ -47,7 +47,8 @@ end
 ---@return string[] texts Longest first
 function M.explain(chat, event)
   chat.no_always[event.narrowed] = event.call_id
-  return { ("%s: %s"):format(NOT_OFFERED, M.reason(event)), NOT_OFFERED .. "; the approval says why", NOT_OFFERED }
+  local reason = M.reason(event)
+  return { ("%s: %s"):format(NOT_OFFERED, reason), reason, NOT_OFFERED .. ", see the approval", NOT_OFFERED }
 end
 
 return M

@@ -68,6 +68,8 @@ function M.stop(chat)
   end
   if not require("codecompanion.chat.state.chat_status").is_busy(chat) then
     return require("codecompanion.chat.sources.attach_source").stop(chat) or say.hint(nothing_runs())
+  elseif require("codecompanion.screen.closed_page").takes_key() then
+    return
   elseif sees_the_turn(chat) then
     return session.cancel(chat)
   end

@@ -31,7 +31,7 @@ from codecompanion.wire.requests import ChooseCode, PreviewCode, ShowGathered
 
 State = Literal["in", "out", "left out", "pinned"]
 _NOTHING_ASKED = "Nothing to search for yet: write a question after /context, or send a message first."
-_ABOVE = "still above: not sent again"
+_ABOVE = "already sent: not sent again"
 _OFF = "No code is added to messages: context.enabled is false."
 _WITH_IT, _ON_REQUEST = "Sent with the message:", "Sent with #{codebase}:"
 

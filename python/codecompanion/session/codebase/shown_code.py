@@ -29,13 +29,13 @@ def title_of_gathered(message: Message) -> str:
 
 
 def how_much(paths: Sequence[str], above: int) -> str:
-    """Describe the number of snippets and files sent, and of snippets still above.
+    """Describe the number of snippets and files sent, and of snippets already sent.
 
     `paths` has one entry per snippet sent.
     """
     if above and not paths:
-        return f"{counted(above, 'snippet')} still above"
-    more = f", {above} still above" if above else ""
+        return f"{counted(above, 'snippet')} already sent"
+    more = f", {above} already sent" if above else ""
     return f"{counted(len(paths), 'snippet')} from {counted(len(set(paths)), 'file')}{more}"
 
 
@@ -46,7 +46,7 @@ def body_of_gathered(message: Message) -> str:
 
 def line_of_piece(piece: GatheredPiece) -> str:
     """Return a line that describes a snippet; it begins with the location, in the form that `gf` reads."""
-    size = f"{counted(piece.tokens, 'token')}{', still above' if piece.is_above else ''}"
+    size = f"{counted(piece.tokens, 'token')}{', already sent' if piece.is_above else ''}"
     if not piece.path:  # a map, the architecture and memories are not lines of a file
         return f"{piece.source} · {size}"
     place = f"{piece.path}:{piece.start}-{piece.end}" if piece.start else piece.path

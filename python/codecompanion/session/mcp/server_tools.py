@@ -22,6 +22,7 @@ from codecompanion.model.provenance import named
 from codecompanion.session.mcp.tool_names import model_names
 from codecompanion.session.mcp.tool_schema import UnusableSchema, is_readable, usable_schema
 from codecompanion.settings_sections import ToolSettings
+from codecompanion.tools.approval import HIDDEN
 from codecompanion.tools.builtin.wording import fits_one_line
 from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 
@@ -53,7 +54,7 @@ class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def grant_key(self) -> str:
         """Return the scope of an "always" grant: this tool with its current description."""
-        return f"{self.name}:until the server changes it ({self.fingerprint})"
+        return f"{self.name}:until the server changes it{HIDDEN}{self.fingerprint}"
 
 
 def server_tools(

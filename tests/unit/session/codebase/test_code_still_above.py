@@ -66,15 +66,15 @@ async def test_the_second_question_refers_to_code_sent_with_the_first(project):
     assert second.tokens < first.tokens / 2
     before, after = ([m.text for m in r.messages] for r in bench.adapter.requests)
     assert after[: len(before)] == before
-    assert of(bench, CodeGathered)[-1].title == "1 snippet still above"
-    assert of(bench, CodeGathered)[-1].body.endswith("tokens, still above")
+    assert of(bench, CodeGathered)[-1].title == "1 snippet already sent"
+    assert of(bench, CodeGathered)[-1].body.endswith("tokens, already sent")
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=second.id))
-    assert report.title == "1 snippet still above"
+    assert report.title == "1 snippet already sent"
     assert [(row.what, row.state, row.is_above, row.why) for row in report.rows] == [
-        ("src/parser.py:4-24 parse_config", "in", True, "still above: not sent again")
+        ("src/parser.py:4-24 parse_config", "in", True, "already sent: not sent again")
     ]
     preview = await preview_code(session, PreviewCode(chat="chat-1", question=QUESTION, snapshot=Snapshot()))
-    assert preview.title == "1 snippet still above"
+    assert preview.title == "1 snippet already sent"
     assert preview.head[0].startswith("0 tokens of code by characters/4")
 
 
@@ -85,7 +85,7 @@ async def test_the_reference_is_in_the_log_and_in_prompt_compiled_as_chosen(proj
     events = [e.payload for e in await session.log.events() if isinstance(e.payload, PolicyEvent)]
     compiled = [e.fields["gathered"] for e in events if e.name == "prompt_compiled"][-1]
     assert [(piece["path"], piece.get("is_above", False)) for piece in compiled] == [("src/parser.py", True)]
-    assert "1 still above" in await traced(session)
+    assert "1 already sent" in await traced(session)
 
 
 async def test_a_file_edited_on_disk_is_sent_again(project):
@@ -137,11 +137,11 @@ def test_the_line_below_a_message_and_the_placeholder_match():
         GatheredPiece(path="", source="memory", is_above=True),
     ]
     message = Message(id="m", role="user", tag=GATHERED_TAG, content="x", gathered=(new, *above))
-    assert title_of_gathered(message) == "1 snippet from 1 file, 2 still above"
+    assert title_of_gathered(message) == "1 snippet from 1 file, 2 already sent"
     assert gathered_names(message) == "a.py:1-2"
     cut = [GatheredPiece(path="c.py", start=n, end=n + 2, source="mention", is_cut=True, of=99) for n in (1, 40)]
     of_one = msgspec.structs.replace(message, gathered=tuple(cut))
     assert title_of_gathered(of_one) == "2 snippets from 1 file, 1 cut", "one file, in two parts"
     only = msgspec.structs.replace(message, gathered=tuple(above))
-    assert title_of_gathered(only) == "2 snippets still above"
+    assert title_of_gathered(only) == "2 snippets already sent"
     assert read_message(write_message(message), "m", "here").gathered == message.gathered
