@@ -119,4 +119,4 @@ def test_the_approval_of_a_command_names_the_files_it_would_read_unsaved(desk):
     user.nvim.command("set columns=50 | tabnext")
     user.nvim.feed("Goline 41<Esc>")
     user.nvim.command("tabfirst")
-    user.nvim.wait_screen("! a.txt has unsaved changes *$")
+    user.nvim.wait_screen(r"! a.txt has unsaved changes, which the command\n▎   does not see")

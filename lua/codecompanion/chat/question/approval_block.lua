@@ -271,7 +271,7 @@ local function warnings(chat, event, hidden, width)
     local whole = "The file has unsaved changes, so the edit will not be saved"
     warn(api.nvim_strwidth(BAR .. "! " .. whole) <= width and whole or "The file has unsaved changes")
   end
-  local unsaved = unsaved_files.warning(chat, event, width)
+  local unsaved = unsaved_files.warning(chat, event)
   if unsaved then
     warn("%s", unsaved)
   end
@@ -345,7 +345,7 @@ function M.block(chat, event)
   end
   add(key_lines(chat, event, body.left_out > 0 or body.is_cut, room.width))
   local item = { approval = event.call_id, event = event, width = room.width }
-  item.unsaved = unsaved_files.warning(chat, event, room.width)
+  item.unsaved = unsaved_files.warning(chat, event)
   return { kind = "approval", lines = lines, marks = marks, item = item }
 end
 

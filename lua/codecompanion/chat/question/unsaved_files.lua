@@ -8,9 +8,6 @@ local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
 
----Cells before the text of a warning, `▎ ! `.
-local MARGIN = 4
-
 ---Return the paths of the files that the tools of a chat have changed.
 ---@param chat CodeCompanion.Chat
 ---@return table<string, true>
@@ -40,12 +37,11 @@ local function names_of(chat, folder)
   return vim.list_extend(by_tools, others)
 end
 
----Return the warning about files whose unsaved changes a command would not see, or nil; in one row if possible.
+---Return the warning about files whose unsaved changes a command would not see, or nil.
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested event
----@param width integer Of the window
 ---@return string?
-function M.warning(chat, event, width)
+function M.warning(chat, event)
   if (event.place or "") == "" or (event.cwd or "") == "" then
     return nil -- not a command
   end
@@ -55,11 +51,7 @@ function M.warning(chat, event, width)
   end
   local more = #names > 1 and (" and %d more"):format(#names - 1) or ""
   local verb = #names > 1 and "have" or "has"
-  local ways = {
-    ("%s%s %s unsaved changes, which the command does not see"):format(names[1], more, verb),
-    ("%s%s %s unsaved changes"):format(fit.squeeze(names[1], 20), more, verb),
-  }
-  return api.nvim_strwidth(ways[1]) <= width - MARGIN and ways[1] or ways[2]
+  return ("%s%s %s unsaved changes, which the command does not see"):format(fit.squeeze(names[1], 20), more, verb)
 end
 
 ---Redraw the open approvals whose warning is out of date.
@@ -67,7 +59,7 @@ local function update()
   for _, chat in ipairs(registry.list()) do
     for _, approval in ipairs(chat.approvals) do
       local item = approval.item
-      if M.warning(chat, approval.event, item.width) ~= item.unsaved then
+      if M.warning(chat, approval.event) ~= item.unsaved then
         require("codecompanion.chat.question.approval").mark_edited(chat, approval, true)
       end
     end
