@@ -17,4 +17,6 @@ local register = vim.schedule_wrap(function()
 end)
 register()
 -- many configurations load their completion plugin with this event
-vim.api.nvim_create_autocmd("InsertEnter", { buffer = 0, callback = register })
+local group = vim.api.nvim_create_augroup("codecompanion.completion", { clear = false })
+vim.api.nvim_clear_autocmds({ group = group, buffer = 0 }) -- of a former load
+vim.api.nvim_create_autocmd("InsertEnter", { group = group, buffer = 0, callback = register })

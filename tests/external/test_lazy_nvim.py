@@ -397,7 +397,7 @@ def test_open_chats_and_running_hosts_before_a_reload_cause_no_second_host(start
     chat = nvim.lua("return vim.api.nvim_get_current_win()")
     for number in range(1, 4):
         nvim.command("CodeCompanionCost")
-        nvim.wait_for(lambda: nvim.lines()[0].startswith("# Cost"), "the report")
+        nvim.wait_for(lambda: nvim.lines()[0].startswith(("# Cost", "# Usage")), "the report")
         nvim.lua("vim.api.nvim_set_current_win(...)", chat)
         nvim.feed("gd")
         nvim.wait_lua("return vim.api.nvim_win_get_config(0).relative ~= ''")

@@ -18,7 +18,7 @@ from tests.providers.loopback.answers import Answer
 pytestmark = pytest.mark.slow("a journey in a real terminal")
 
 REPORTS = [
-    (":CodeCompanionCost<CR>", r"Cost of this chat"),
+    (":CodeCompanionCost<CR>", r"(Cost|Usage) of this chat"),
     (":CodeCompanionTrace<CR>", r"Turn 1 of 1"),
     ("gd", r"Next request"),
     ("gp", r"Preview"),
@@ -56,7 +56,7 @@ def test_reports_open_in_normal_mode_and_return_to_the_chat(desk: Desk, layout: 
         assert "`read_file` notes.md" in screen
     for text in ("CodeCompanionCost", "CodeCompanionTrace"):
         terminal.keys(f"A<C-o>:{text}<CR>")
-        wanted = "Cost of this chat" if "Cost" in text else "Turn 1 of 1"
+        wanted = "(Cost|Usage) of this chat" if "Cost" in text else "Turn 1 of 1"
         terminal.wait(wanted, gone="-- INSERT --")
         terminal.keys("q")
         terminal.wait("half a thought", gone=wanted)

@@ -221,7 +221,7 @@ def test_the_meter_shows_tokens_window_and_share(chat: ChatDriver) -> None:
 def test_k_in_the_input_explains_the_signs_of_the_meter(chat: ChatDriver) -> None:
     """Only the signs currently shown are explained."""
     chat.push(events.Meter(tokens=2000, window=32000, ratio=0.0625, exact=False, assumed=True))
-    chat.nvim.wait_screen(r"~6 % of 32k\?")
+    chat.nvim.wait_screen(r"6 % of 32k\?")
     chat.nvim.feed("GK")
     chat.nvim.wait_screen(r"~ is an estimate, 32k\? is an assumed window \(:help codecompanion-windows\)")
     chat.push(meter(2000))
@@ -266,7 +266,7 @@ def test_the_inspector_lists_the_next_request(chat: ChatDriver) -> None:
     chat.answer("show_original", {"title": "grep", "text": "everything", "filetype": "text", "state": "cleared"})
     chat.push(meter(1230))
     chat.nvim.feed("gd")
-    screen = chat.nvim.wait_screen(r"# 1\.2k of 128\.0k tokens \(0%\), 2 messages")
+    screen = chat.nvim.wait_screen(r"# 1\.2k of 128k tokens \(0 %\), 2 messages")
     assert "grep: preview of t second line" in screen
     assert "1.2k  sum" in screen
     chat.nvim.feed("j<CR>")
@@ -299,7 +299,7 @@ def test_the_inspector_shows_cache_and_cost_and_compares_with_the_last_request(c
     chat.answer("inspect", {"rows": [system, user], "total": 1230, "window": 128000, "cost": 0.00042})
     chat.answer("preview", {"title": "Next", "text": "# Since\n+ user", "filetype": "diff", "state": ""})
     chat.nvim.feed("gd")
-    screen = chat.nvim.wait_screen(r"1\.2k +97%   hit  \$0\.0001")
+    screen = chat.nvim.wait_screen(r"1\.2k +97 %   hit  \$0\.0001")
     assert " miss  $0.0003" in screen
     assert "1.2k  sum, ~$0.0004" in screen
     chat.nvim.feed("=")

@@ -157,7 +157,7 @@ def test_the_help_names_the_tools_that_are_not_sent(nvim_factory: Callable[..., 
         return " ".join(" ".join(lines).split())
 
     some = told(held_back=tuple(names[:2]))
-    assert some.startswith("Tools not sent in this small window: tool_0, tool_1. /tools full offers all. <CR> ")
+    assert some.startswith("Tools not sent in this small window: tool_0, tool_1. /tools full offers all. <CR>, ")
     assert "tool_19, 5 more. /tools full offers all." in told(held_back=tuple(names))
     assert told(no_tools="the model does not support them").startswith("No tools are sent: the model does not support")
     assert "not sent" not in told()

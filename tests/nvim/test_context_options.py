@@ -246,7 +246,7 @@ ASSUMED = {"window": 32_000, "assumed": True}
     [
         (
             {"approvals": [{"event": {"title": "run_command ls", "kind": ""}}]},
-            {40: "waiting for approval · 27 % of 32k?", 24: "approve? · 27 % of 32k?"},
+            {36: "waiting for approval · 27 % of 32k?", 24: "approve? · 27 % of 32k?"},
         ),
         (
             {"approvals": [{"event": {"title": "", "kind": "compact"}}]},

@@ -63,7 +63,7 @@ def test_the_first_answer_of_an_entry_without_a_model_names_it(
         chat.nvim.wait_screen(f" hello · {name} · 1 %")
         chat.wait_state("idle")
         chat.send("/cost")
-        chat.nvim.wait_screen("Cost of this chat")
+        chat.nvim.wait_screen("(Cost|Usage) of this chat")
         assert name in chat.text()
 
 

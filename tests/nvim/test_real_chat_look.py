@@ -22,7 +22,7 @@ def test_closing_the_inspector_returns_the_cursor_to_the_chat(nvim_factory, tmp_
         chat = start_chat(nvim_factory, tmp_path, server, options=options, size=(80, 30))
         chat.say("hello")
         chat.nvim.feed("<Esc>gd")
-        screen = chat.nvim.wait_screen(r"# ~?[\d.k]+ of 128\.0k tokens \([01]%\), 3 messages")
+        screen = chat.nvim.wait_screen(r"# ~?[\d.k]+ of 128k tokens \([01] %\), 3 messages")
         total = re.search(r"# (~?[\d.k]+) of", screen)
         assert total
         rows = "\n".join(chat.nvim.lines())
@@ -75,7 +75,7 @@ def test_the_inspector_shows_the_request_for_a_summary(nvim_factory, tmp_path):
         chat.nvim.feed("[")
         screen = chat.nvim.wait_screen(r"╭ Sent request 2 of 2 · summary ─")
         assert re.search(r"# 1\.2k tokens, 1 message", screen)
-        assert re.search(r"1\.2k +100%.* user ", screen)
+        assert re.search(r"1\.2k +100 %.* user ", screen)
         assert "[ ] other requests · b body" in screen
         assert "p pin" not in screen
         chat.nvim.feed("u<CR>")

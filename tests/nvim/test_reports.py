@@ -226,7 +226,7 @@ def test_closing_a_report_shows_a_floating_chat_again(nvim_factory, tmp_path, ke
         chat.nvim.feed("G<CR>")
         wait_title(chat, "# Turn 1 of 1")
         chat.nvim.feed(key)
-        wait_title(chat, "# Cost of this chat")
+        wait_title(chat, "# Usage of this chat")
         assert chat.nvim.request("nvim_get_current_line").startswith("|")
         chat.nvim.feed(key)
         assert chat.nvim.lua("return vim.bo.filetype") == "codecompanion"

@@ -100,8 +100,8 @@ def test_tool_names_are_completed_beside_files(chat: ChatDriver) -> None:
             ],
         },
     )
-    assert completed(chat, "use @fil")[:2] == ["@{files}", "@{file_search}"]  # before the host has said anything
-    assert "@filed.txt" in completed(chat, "use @fil")
+    found = completed(chat, "use @fil")
+    assert found[:3] == ["@filed.txt", "@{files}", "@{file_search}"]  # before the host has said anything
     chat.nvim.wait_for(lambda: completed(chat, "@{la") == ["@{late}"], "what the host has")
     assert completed(chat, "use @{fi") == ["@{files}", "@{mcp:filed}", "@{file_search}"]
     assert completed(chat, "use @{mcp:f") == ["@{mcp:filed}"]

@@ -35,7 +35,6 @@ from codecompanion.store.log import event_rows, scratch
 from codecompanion.store.log.deletion import Sweeper
 from codecompanion.store.log.encoding import storable
 from codecompanion.store.log.event_rows import Row
-from codecompanion.store.log.list_details import with_details
 from codecompanion.store.log.scratch import Calibration
 from codecompanion.store.log.tail_state import TailState, read_state, save_state
 from codecompanion.store.log.totals import SessionInfo, Spent, list_rows, read_spent, read_totals
@@ -178,13 +177,20 @@ class Store:
         """
         with self._reading() as connection:
             rows = list_rows(connection, cwd=cwd, limit=limit, chat_id=chat_id, empty=chat_id is not None)
-            return with_details(connection, [self._with_owned(info, owner) for info, owner in rows])
+            return self._listed(connection, rows)
+
+    def _listed(
+        self, connection: sqlite3.Connection, rows: Iterable[tuple[SessionInfo, str | None]]
+    ) -> list[SessionInfo]:
+        from codecompanion.store.log.list_details import with_details  # not needed at startup
+
+        return with_details(connection, [self._with_owned(info, owner) for info, owner in rows])
 
     def find_session(self, chat_id: str) -> SessionInfo | None:
         """Return one stored chat, or None if it has no messages."""
         with self._reading() as connection:
             rows = list_rows(connection, chat_id=chat_id)
-            found = with_details(connection, [self._with_owned(*row) for row in rows])
+            found = self._listed(connection, rows)
         return found[0] if found else None
 
     def knows(self, chat_id: str) -> bool:
@@ -202,7 +208,7 @@ class Store:
         """Return the chats in the tree whose first chat is `family`, newest first."""
         with self._reading() as connection:
             rows = list_rows(connection, family=family, limit=1_000)
-            return with_details(connection, [self._with_owned(info, owner) for info, owner in rows])
+            return self._listed(connection, rows)
 
     def fork(
         self,

@@ -405,6 +405,8 @@ async def test_an_unknown_window_is_reported_with_the_setting_once_it_matters(tm
     assert told_then[3:] == [[wanted]] * 2
     assert all(meter.assumed for meter in bench.of(Meter))
     assert inspect(session.control, session.log)["guess"] == wanted
+    chosen = msgspec.structs.replace(bench.services.settings.chat, adapter="s", model="scripted-1")
+    bench.services.settings = msgspec.structs.replace(bench.services.settings, chat=chosen)
     assert wanted in [finding.text for finding in examine(bench.services)]
 
 

@@ -429,7 +429,9 @@ function M.requested(chat, event)
   redraw(chat, approval)
   annotate(chat)
   announce(chat, event)
-  require("codecompanion.chat.question.unsaved_files").watch()
+  require("codecompanion.chat.question.unsaved_files").watch(function(one, shown_approval)
+    M.mark_edited(one, shown_approval, true)
+  end)
   if chat.seeks_approval and api.nvim_get_current_buf() == chat.bufnr then
     M.go_to_next(chat)
   end

@@ -55,24 +55,28 @@ function M.warning(chat, event)
 end
 
 ---Redraw the open approvals whose warning is out of date.
-local function update()
+---@param redraw fun(chat: CodeCompanion.Chat, approval: CodeCompanion.Approval)
+local function update(redraw)
   for _, chat in ipairs(registry.list()) do
     for _, approval in ipairs(chat.approvals) do
       local item = approval.item
       if M.warning(chat, approval.event) ~= item.unsaved then
-        require("codecompanion.chat.question.approval").mark_edited(chat, approval, true)
+        redraw(chat, approval)
       end
     end
   end
 end
 
 ---Keep the warnings of open approvals up to date while the user changes and saves files.
-function M.watch()
+---@param redraw fun(chat: CodeCompanion.Chat, approval: CodeCompanion.Approval)
+function M.watch(redraw)
   api.nvim_create_autocmd({ "BufModifiedSet", "BufWritePost", "BufUnload" }, {
     group = api.nvim_create_augroup("codecompanion.chat.unsaved_files", {}),
     callback = function(args)
       if vim.bo[args.buf].buftype == "" then
-        vim.schedule(update)
+        vim.schedule(function()
+          update(redraw)
+        end)
       end
     end,
   })

@@ -10,6 +10,7 @@ local options = require("codecompanion.chat.state.chat_options")
 local M = {}
 
 local MAX_LENGTH, MIN_LENGTH = 30, 6
+local NARROW = 60
 local OURS = "%!v:lua.require'codecompanion.chat.window.tabline'.line()"
 
 ---@param text string
@@ -26,8 +27,8 @@ function M.name(bufnr)
   if chat then
     return fit.cut(chat_title.shown(chat.title), MAX_LENGTH)
   end
-  if require("codecompanion.changes.change_view").of(bufnr) then
-    return "diff" -- the winbar below names the file
+  if vim.o.columns >= NARROW and require("codecompanion.changes.change_view").of(bufnr) then
+    return "diff" -- the winbar below names the file, unless the screen is narrow
   end
   local name = api.nvim_buf_get_name(bufnr)
   if name ~= "" then

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,12 +21,12 @@ from codecompanion.session.chat.chat import Chat
 from codecompanion.session.chat.streamed_reply import ReplySoFar, stream_reply
 from codecompanion.session.message_context.visible_file import tell_user
 from codecompanion.session.state import State
-from codecompanion.session.turn.arriving_size import ArrivingSize
 from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.events import ReplyFinished, ReplyStarted, Severity
 
 if TYPE_CHECKING:
     from codecompanion.adapters.prompt_slots import Loss
+    from codecompanion.session.turn.arriving_size import ArrivingSize
 
 MIN_SHOWN_S = 3.0
 """Minimum expected prompt processing time, in seconds, that is announced."""
@@ -90,11 +90,11 @@ class Exchange:
         chat.emit(ReplyStarted(chat=chat.chat_id, adapter=chat.adapter_name, model=chat.model))
         self.reply = reply = ReplySoFar()
         self._chat.arrived = reply, ""
-        native, size = chat.control.native.compaction(), ArrivingSize(chat)
+        native, size = chat.control.native.compaction(), cache(self._arriving_size)
 
         def keep(text: str) -> None:
             chat.save_partial(text)
-            size.show(text)
+            size().show(text)
 
         try:
             finished = await stream_reply(
@@ -123,6 +123,13 @@ class Exchange:
         again = self._read_again(finished, loss)
         await self._log_reply(record, reply, finished, estimated, again, compacted=native.done)
         return finished
+
+    def _arriving_size(self) -> ArrivingSize:
+        from codecompanion.session.turn.arriving_size import (
+            ArrivingSize,
+        )  # not needed for a reply of less than a second
+
+        return ArrivingSize(self._chat)
 
     def _reading_estimate(self) -> str:
         """Return the label with the prompt processing time if that is known and long enough, or ""."""

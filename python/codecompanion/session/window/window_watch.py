@@ -15,7 +15,6 @@ from codecompanion.context.thresholds import lacks_budget
 from codecompanion.counting.model_windows import ModelLimits
 from codecompanion.errors import AdapterError
 from codecompanion.session.window.chat_model import ChatModel
-from codecompanion.session.window.unknown_window import unknown_window, window_setting
 from codecompanion.wire.events import Severity
 
 _log = logging.getLogger(__name__)
@@ -101,6 +100,8 @@ class WindowWatch:
         self._named[self._chat.named] = tokens, told
         self.resolve()
         # Do not advise configuring a window that the server reports: it may differ after the next start.
+        from codecompanion.session.window.unknown_window import window_setting  # rarely needed
+
         advice = "" if self._facts.window else f" In setup(): {window_setting(*self._chat.named, tokens)}"
         self._chat.notice(
             Severity.WARN, f"The window of {self._name} is {tokens:,} tokens, not {old.context_window:,}.{advice}"
@@ -138,6 +139,8 @@ class WindowWatch:
         """Return two sentences on the assumed window and the option that sets it, or "" if the window size is known."""
         if not self.is_a_guess:
             return ""
+        from codecompanion.session.window.unknown_window import unknown_window  # rarely needed
+
         return unknown_window(self._chat.services, *self._chat.named, self._chat.limits.context_window)
 
     def _tell_guess(self) -> None:
