@@ -54,6 +54,14 @@ def test_q_stops_a_visible_turn_and_asks_about_one_that_is_not(chat: ChatDriver)
     chat.nvim.wait_for(lambda: len(chat.sent("cancel")) == 2, "cancel")
 
 
+def test_closing_a_chat_says_how_to_reopen_it(chat: ChatDriver) -> None:
+    chat.accept("hello")
+    chat.push(events.TurnFinished(reason="done"), events.TitleChanged(title="hello"))
+    chat.nvim.wait_lua("return vim.b.codecompanion_chat.title == 'hello'")
+    chat.nvim.feed("<C-c>")
+    chat.nvim.wait_screen("Closed hello; :CodeCompanionChat Resume reopens it")
+
+
 def test_q_ends_a_macro_and_starts_none(chat: ChatDriver) -> None:
     """Otherwise the next key would name a register. In an idle chat, a message says that nothing is running."""
     chat.nvim.feed("q")

@@ -86,7 +86,15 @@ end
 function M.close(chat)
   local chats = require("codecompanion.chat.life")
   if not require("codecompanion.chat.state.chat_status").is_busy(chat) then
-    return chats.close(chat)
+    local title = chat.title
+    chats.close(chat)
+    if title ~= "" then
+      say.hint({
+        ("Closed %s; :CodeCompanionChat Resume reopens it"):format(title),
+        ":CodeCompanionChat Resume reopens it",
+      })
+    end
+    return
   end
   local waiting = #require("codecompanion.chat.state.questions").waiting(chat) > 0
   local what = waiting and "cancels the pending approval" or "stops the running turn"
