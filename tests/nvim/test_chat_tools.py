@@ -94,7 +94,7 @@ WHY = "not now, the test server is busy with something else"
             {
                 200: f"▸ ⊘ run_command npm test · rejected: {WHY}",
                 80: "▸ ⊘ run_command npm test · not now, the test server is busy with something else",
-                40: "▸ ⊘ run_command npm te… · not now, the …",
+                40: "▸ ⊘ run_command npm test · rejected",
             },
         ),
         (

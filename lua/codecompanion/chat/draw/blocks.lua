@@ -377,7 +377,8 @@ function M.tool_chunks(tool, width)
         outcome = outcome:gsub(" · [%d.,k]+ lines?$", "")
       end
       if is_too_long() then
-        outcome = outcome:gsub("^ · failed: ", " · "):gsub("^( · rejected): .*", "%1") -- the sign also shows a failure
+        outcome = outcome:gsub("^ · failed: ", " · ") -- the sign already shows it
+        outcome = outcome:gsub("^( · rejected): (.*)", width < NARROW and "%1" or " · %2")
       end
       if is_too_long() then
         outcome = outcome:match("^(.-)%.%s") or outcome

@@ -91,8 +91,12 @@ class MentionedContext:
         """Return the line about the open file, or "" if disabled, already sent, or the submit is an edit in place."""
         if self._control.purpose or submit.edit is not None or not self._services.settings.chat.tell_open_file:
             return ""
-        line = looking_at(submit.snapshot, self._services.root(submit.snapshot))
-        return "" if not line or line == last_reported(self._control) else line
+        root = self._services.root(submit.snapshot)
+        line = looking_at(submit.snapshot, root)
+        if not line or line == last_reported(self._control):
+            return ""
+        self._services.knows_open_file.setdefault(root, False)
+        return line
 
     async def _all_of(self, submit: Submit, begin: Callable[[], None]) -> tuple[EditorItem, ...]:
         """Return the mentioned items of a submit, including those that arrive late or are read by the host."""

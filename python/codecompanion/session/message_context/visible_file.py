@@ -44,9 +44,9 @@ def last_reported(control: ContextControl) -> str:
 
 def tell_user(services: Services, control: ContextControl, root: Path) -> None:
     """Inform the user, once in a project, after the first reply to a request that contains such a line."""
-    if root in services.knows_open_file or not services.settings.chat.tell_open_file or not last_reported(control):
+    if services.knows_open_file.get(root) is not False or not last_reported(control):
         return
-    services.knows_open_file.add(root)
+    services.knows_open_file[root] = True
     services.emit(Notice(chat=control.chat_id, level=Severity.INFO, text=TOLD, help="codecompanion-looking-at"))
 
 

@@ -277,6 +277,17 @@ async def test_the_visible_text_is_reported_once_and_only_in_the_workspace(bench
     assert [notice.text for notice in bench.of(Notice)] == [TOLD], "once in a project"
 
 
+async def test_a_turn_without_an_open_file_shows_no_notice_about_an_earlier_one(bench, tmp_path):
+    """As in a chat resumed in a new Neovim, whose user has not read the notice."""
+    session = await bench.open()
+    here = {"cwd": str(tmp_path), "current": str(tmp_path / "a.py"), "cursor": (3, 0), "visible": (1, 40, 90)}
+    await say(bench, session, ask("one", **here))
+    bench.services.knows_open_file.clear()
+    bench.events.clear()
+    await say(bench, session, ask("two", submit_id=2, cwd=str(tmp_path)))
+    assert [notice.text for notice in bench.of(Notice)] == []
+
+
 async def test_an_unanswered_request_shows_no_notice_about_the_open_file(tmp_path):
     """Such a request may never have left; the first answered one shows the notice."""
     replies = [(NetworkFailed("no connection"),), says("answer")]
