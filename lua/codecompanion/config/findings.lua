@@ -23,7 +23,7 @@ end
 
 ---Return the sentences about mistakes, longest first. Each names the first option with a mistake, if it fits.
 ---@param problems string[]
----@param is_all boolean Whether there are no other findings
+---@param is_all boolean Whether these are the only findings
 ---@return string[]
 local function about_mistakes(problems, is_all)
   local first = problems[1]:gsub("^setup%(%): ", "")

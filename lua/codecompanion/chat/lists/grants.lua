@@ -91,7 +91,7 @@ local function show(chat, rows)
   end)
 end
 
----Report that there are no approvals, and the number of tools that need none.
+---Report that no approvals were given, and the number of tools that run without asking.
 ---@param chat CodeCompanion.Chat
 local function report_none(chat)
   session.request(chat, "list_tools", {}, function(listed)

@@ -123,14 +123,18 @@ end
 
 local MAX_UNUSABLE = 5 -- adapters that cannot be used yet and are listed without opening them
 
+---Return whether a row is an adapter that cannot be used yet, and is neither configured nor current.
+---@param item table
+---@return boolean
+local function is_folded(item)
+  return item.brief ~= nil and not item.is_first
+end
+
 ---Return the rows of the list of models. In our own list, many adapters that cannot be used are one row; a user's
 ---picker lists all of them, because it filters as the user types.
 ---@param rows table[]
 ---@return table[] rows
 local function with_folded(rows)
-  local function is_folded(item)
-    return item.brief ~= nil and not item.is_first
-  end
   local folded = vim.tbl_filter(is_folded, rows)
   if #folded <= MAX_UNUSABLE or not choose.is_builtin_select() then
     return rows
@@ -159,7 +163,7 @@ function M.model(chat)
       prompt = "Choose a model",
       kind = "codecompanion.model",
       group_of = function(item)
-        return item.brief and not item.is_first and "Not usable yet" or nil
+        return is_folded(item) and "Not usable yet" or nil
       end,
       is_dim = function(item)
         return item.brief ~= nil or item.folded ~= nil
@@ -179,9 +183,7 @@ function M.model(chat)
     }
     local function chosen(item)
       if item and item.folded then
-        options.starts_at = function(other)
-          return other.brief ~= nil and not other.is_first
-        end
+        options.starts_at = is_folded
         choose.select(rows, options, chosen)
       elseif item and item.brief then
         models.try_again(chat, item, function(reason)

@@ -10,7 +10,7 @@ local view = require("codecompanion.chat.buffer.scroll")
 ---@param chat CodeCompanion.Chat
 ---@param step -1|1
 ---@param place string
----@param otherwise string Added if there is no file change to revert
+---@param otherwise string End of the sentence if there is no file change to revert
 local function say_nothing(chat, step, place, otherwise)
   local keys = require("codecompanion.chat.state.configured_keys")
   local nothing = ("Nothing to %s %s"):format(step < 0 and "undo" or "redo", place)

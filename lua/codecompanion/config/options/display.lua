@@ -50,8 +50,8 @@ local window = {
     type = "string",
     enum = { "float", "buffer", "tab", "horizontal", "vertical" },
     default = "buffer",
-    description = "Layout if there is no room for a vertical split; `buffer` takes the window of another file, else the"
-      .. " current one, or floats if both are narrow.",
+    description = "Layout if there is no room for a vertical split. `buffer` takes another file's window, or else the"
+      .. " current one; if both are too narrow, the chat floats.",
   },
   size("height", 0.8, "Height: a fraction of the editor (up to 1), or lines."),
   {
