@@ -23,7 +23,7 @@ NEEDS_NVIM = {"nvim-telescope+telescope.nvim": (0, 11)}
 def plugin(mirrored: str) -> Path:
     """Return a clone of `owner+name`, shared by all tests of this process, or skip and name the places searched.
 
-    `nvim-lualine+lualine.nvim` is searched at $LUALINE_NVIM first; a suffix such as `…@v1.9.1` selects that version.
+    `nvim-lualine+lualine.nvim` is searched at $LUALINE_NVIM first; a suffix such as `…@v1.8.0` selects that version.
     """
     mirrored, _, version = mirrored.partition("@")
     needed = NEEDS_NVIM.get(mirrored, (0, 0))

@@ -33,7 +33,7 @@ CMP = """
 require("cmp").setup({ mapping = { ["<C-y>"] = require("cmp").mapping.confirm({ select = true }) } })
 """
 INIT = {"blink": BLINK, "cmp": CMP}
-PLUGINS = {"blink": "saghen+blink.cmp@v1.9.1", "cmp": "hrsh7th+nvim-cmp"}
+PLUGINS = {"blink": "saghen+blink.cmp@v1.8.0", "cmp": "hrsh7th+nvim-cmp"}
 """The plugins to test; blink.cmp is pinned, because its next version changes daily and requires Neovim 0.12."""
 SHOW = {"blink": "require('blink.cmp').show()", "cmp": "require('cmp').complete()"}
 VISIBLE = {"blink": "return require('blink.cmp').is_menu_visible()", "cmp": "return require('cmp').visible()"}

@@ -403,6 +403,43 @@ def test_typing_a_trigger_opens_neovims_menu(chat: ChatDriver) -> None:
     chat.nvim.wait_lua("return vim.deep_equal(_G.own, { vim.go.completeopt, vim.bo.completeopt })")
 
 
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_enter_in_insert_mode_runs_a_command(chat: ChatDriver, is_slow: bool) -> None:
+    """A one-line command cannot continue, so the line break runs it; whatever may continue gets its new line."""
+
+    def type_line(text: str) -> None:
+        chat.nvim.feed("<Esc>cc")
+        if is_slow:
+            type_one_by_one(chat, text)
+        chat.nvim.feed("<CR>" if is_slow else f"{text}<CR>")
+
+    for name in ("x", "y"):
+        type_line(f"/trace {name}")
+        chat.nvim.wait_screen(f'"{name}" is not a turn number')
+        assert chat.input() == f"/trace {name}", "a refused command stays, without the new line"
+    for text in ("/compact keep the names", " /trace x", "/usr/bin", "/comapct", "text"):
+        type_line(text)
+        chat.nvim.wait_for(lambda text=text: chat.input().rstrip(" ") == f"{text}\n", "the next line")
+        chat.nvim.feed("<Esc>")
+        chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), '')")
+
+
+def test_a_line_break_that_is_not_typed_runs_nothing(chat: ChatDriver) -> None:
+    """Neither a paste, nor `o`, nor a register runs a command."""
+    chat.nvim.feed("i")
+    chat.nvim.settle()
+    chat.nvim.request("nvim_paste", "/trace x\n", False, -1)
+    chat.nvim.settle()
+    assert chat.input() == "/trace x\n"
+    chat.nvim.feed("<C-o>:lua vim.fn.setreg('a', '/trace x\\n')<CR>")
+    for keys in ("<Esc>cc<C-r>a", "<Esc>cc/trace x<Esc>o"):
+        chat.nvim.lua("require('codecompanion.chat.wire.draft').set(require('codecompanion.chat').last_chat(), '')")
+        chat.nvim.feed(keys)
+        chat.nvim.settle()
+        chat.nvim.wait_for(lambda: chat.input() == "/trace x\n", keys)
+    assert "is not a turn number" not in chat.text()
+
+
 def test_enter_accepts_the_selected_entry_or_acts_as_usual(chat_everywhere: ChatDriver) -> None:
     """Without a selection the menu closes and the key is not lost, even if it is typed fast."""
     chat = chat_everywhere

@@ -26,6 +26,7 @@ function life.furnish(chat)
   end)
   require("codecompanion.chat.ui.keymaps").set(chat)
   require("codecompanion.chat.ui.automatic_menu").set(chat)
+  require("codecompanion.chat.ui.enter_runs_command").set(chat)
   api.nvim_create_autocmd("CompleteDone", {
     group = "codecompanion.chat." .. chat.bufnr,
     buffer = chat.bufnr,
