@@ -112,7 +112,7 @@ local function check_configuration()
   end
   if #found.problems == 0 then
     local limits = status == "ready" and ""
-      or "; adapters and policies are checked further by the Python process, once it runs"
+      or "; the Python process checks adapters and policies in more detail once it runs"
     health.ok("No mistakes" .. limits)
   end
   if #found.foreign > 0 then
@@ -398,7 +398,7 @@ local function check_mcp()
   if not require("codecompanion.config").options.mcp.enabled then
     return health.info("Off: mcp.enabled = false")
   elseif wait_for_host() ~= "ready" then
-    return health.info("Known once the Python process runs")
+    return health.info("Listed once the Python process runs")
   end
   local lines = require("codecompanion.pages.mcp_page").examine(HOST_WAIT_MS)
   if not lines then

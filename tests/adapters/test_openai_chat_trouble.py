@@ -156,7 +156,7 @@ async def test_a_refused_key_names_its_source(make_adapter: MakeAdapter) -> None
     async with ChatServer() as server:
         outcome = await collect(make_adapter(server.url, key="sk-wrong-key-0123456789"))
     assert isinstance(outcome.error, AuthenticationFailed)
-    expected = "test: the key in TEST_KEY was refused (401). Check it or change the adapter with ga."
+    expected = "test: the key in TEST_KEY was refused (401). Check it, or choose another adapter with ga."
     assert str(outcome.error) == expected
 
 

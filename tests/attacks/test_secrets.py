@@ -147,7 +147,7 @@ async def test_no_automatic_path_sends_the_canary(
     await index.refresh(unsaved)
     roads["code search: unsaved buffers"] = is_clean(*(index.read_text(name) or "" for name in unsaved))
     roads["index: withheld file is named with its reason"] = (
-        "deploy/forge.yml: password in line 3" in left_out_sentence(await index.left_out())
+        "deploy/forge.yml: password on line 3" in left_out_sentence(await index.left_out())
     )
     await index.close()
     roads["index: file on disk"] = is_clean(*(path.read_bytes() for path in (tmp_path / "cache").rglob("*.db*")))

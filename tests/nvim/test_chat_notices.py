@@ -150,8 +150,8 @@ def test_an_error_names_the_configured_key(nvim_factory: Callable[..., Nvim], ke
     entry = key and {"modes": {"n": key}}
     chat = make_chat(nvim_factory, options={"interactions": {"chat": {"keymaps": {"change_adapter": entry}}}})
     chat.accept("question")
-    chat.push(events.TurnFinished(reason="failed", error="No key. Set it or choose another adapter with ga."))
-    assert f"✗ No key. Set it or choose another adapter with {named}.\n" in chat.text()
+    chat.push(events.TurnFinished(reason="failed", error="No key. Set it, or choose another adapter with ga."))
+    assert f"✗ No key. Set it, or choose another adapter with {named}.\n" in chat.text()
 
 
 def meter(*, paused: bool) -> events.Meter:

@@ -235,12 +235,12 @@ def test_the_model_gets_the_visible_text_only_when_it_changes(nvim_factory, tmp_
     chat.say("one")
     notice = "· The model knows which file is open · K explains"
     assert chat.text().index("one\n") < chat.text().index("Ok.") < chat.text().index(notice)
-    assert sent(server)[0] == "The user is looking at `src/stack.lua`, lines 1-7 of 7, cursor in line 1."
+    assert sent(server)[0] == "The user is looking at `src/stack.lua`, lines 1-7 of 7, cursor on line 1."
     chat.say("two")
     assert before_last(server) == []
     in_file(chat, "vim.cmd('normal! 4G')")
     chat.say("three")
-    assert before_last(server) == ["The user is looking at `src/stack.lua`, lines 1-7 of 7, cursor in line 4."]
+    assert before_last(server) == ["The user is looking at `src/stack.lua`, lines 1-7 of 7, cursor on line 4."]
     assert [m.tag for m in chat.view().messages if m.tag] == [LOOKING_TAG, LOOKING_TAG]
     assert chat.text().count(notice) == 1
     before = chat.text()

@@ -88,7 +88,7 @@ def test_an_update_names_its_reason_and_subject(start: Start, gate: Path, column
     nvim.lua("require('codecompanion.install').progress.again = true")
     nvim.wait_screen(bar)
     said = (
-        "⋯ This version of the plugin needs other Python packages. Messages you send now are queued until they are"
+        "⋯ This version of the plugin needs different Python packages. Messages you send now are queued until they are"
         " installed, usually in less than a minute."
     )
     assert said in " ".join(nvim.screen().split())

@@ -89,7 +89,7 @@ def test_a_chat_with_a_wrong_address_continues_with_another_adapter(nvim_factory
         chat.nvim.wait_for(lambda: mistake in chat.text(), "what is wrong")
         chat.send("Hello")
         refusal = (
-            "mine cannot be used: adapters.http.mine.env.url is invalid. Correct it or choose another adapter with ga"
+            "mine cannot be used: adapters.http.mine.env.url is invalid. Correct it, or choose another adapter with ga"
         )
         chat.nvim.wait_for(lambda: refusal in chat.text(), "why nothing was sent")
         assert "no longer has this chat open" not in chat.text()
@@ -102,7 +102,7 @@ def test_a_chat_with_a_wrong_address_continues_with_another_adapter(nvim_factory
         chat.nvim.wait_screen(r"openai · needs OPENAI_API_KEY")
         chat.nvim.feed("gg/^broken<CR><CR>")
         chat.nvim.wait_for(
-            lambda: "Change adapters.http.broken or choose another adapter with ga. The adapter" in chat.text(),
+            lambda: "Change adapters.http.broken, or choose another adapter with ga. The adapter" in chat.text(),
             "why",
         )
         chat.nvim.feed("<Esc>ga")

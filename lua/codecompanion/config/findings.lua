@@ -148,7 +148,7 @@ function M.open(findings, is_complete, of_prompts)
   if #lines == 0 then
     local none = "no mistakes in the configuration"
     return require("codecompanion.say").line({
-      is_complete and none or none .. "; adapters and policies are checked further when a chat opens",
+      is_complete and none or none .. "; adapters and policies are checked in more detail when a chat opens",
       none,
     })
   end

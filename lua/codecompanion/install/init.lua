@@ -119,7 +119,7 @@ local function work(claim)
     end)
     if not ok then
       make.log(problem .. "\n")
-      problem = "The installation failed: " .. problem:match("^[^\n]*")
+      problem = "Install failed: " .. problem:match("^[^\n]*")
     elseif problem then
       make.log(problem .. "\n")
     end

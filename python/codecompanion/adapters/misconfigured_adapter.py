@@ -48,5 +48,6 @@ class UnusableAdapter(Adapter):
 
     def _refuse(self) -> NoReturn:
         raise NotConfigured(
-            f"{self.name} cannot be used: {self._problem.key} is invalid. Correct it or choose another adapter with ga."
+            f"{self.name} cannot be used: {self._problem.key} is invalid. Correct it,"
+            " or choose another adapter with ga."
         )

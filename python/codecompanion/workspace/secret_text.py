@@ -176,12 +176,12 @@ def hide_keys(text: str) -> str:
 
 
 def why_secret(text: str, path: str = "") -> str:
-    """Describe the first secret, as in "GitHub token in line 3"; "" if there is none."""
+    """Describe the first secret, as in "GitHub token on line 3"; "" if there is none."""
     found = find_secrets(text, path)
     if not found:
         return ""
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"{found[0].kind} in line {text.count(chr(10), 0, found[0].start) + 1}{more}"
+    return f"{found[0].kind} on line {text.count(chr(10), 0, found[0].start) + 1}{more}"
 
 
 # ---- detection

@@ -64,7 +64,7 @@ async def test_undo_restores_the_old_answer_and_redo_the_new_one(tmp_path: Path)
         await again(bench, session)
         views.append(session.log.view.messages)
     for view in reversed(views[:-1]):
-        assert await ask(session, undo()) == "Undone: the previous answer restored."
+        assert await ask(session, undo()) == "Undone: the previous reply restored."
         assert session.log.view.messages == view
         assert project(bench.store.load_events(CHAT)) == session.log.view
         assert violations(view) == []

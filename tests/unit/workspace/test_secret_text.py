@@ -69,7 +69,7 @@ def test_data_is_withheld_as_a_whole_and_program_text_keeps_all_but_the_values()
     fake = Fake(2)
     line = f'db_password = "{fake.password()}"\nport = 80\n'
     text, why = without_secrets(line, "conf/app.toml")
-    assert why == "password in line 1"
+    assert why == "password on line 1"
     text, why = without_secrets(line, "conf/app.py")
     assert (text, why) == ('db_password = "[hidden]"\nport = 80\n', "")
     assert is_withheld("a/b.yml")
@@ -81,7 +81,7 @@ def test_the_reason_names_kind_and_line_but_never_the_value() -> None:
     fake = Fake(3)
     key = fake.alnum(36, "gh" + "p_")
     text = f"first\nsecond {key}\nAPI_TOKEN={fake.hex(40)}\n"
-    assert why_secret(text, "x.txt") == "GitHub token in line 2 and 1 more"
+    assert why_secret(text, "x.txt") == "GitHub token on line 2 and 1 more"
 
 
 def test_a_truncated_private_key_is_redacted_from_both_sides() -> None:

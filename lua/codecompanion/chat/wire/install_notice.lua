@@ -33,7 +33,7 @@ local function draw_below(chat)
   if shown.shows_meter(chat) then
     local sentences = require("codecompanion.install").reasons()
     local is_update = #sentences == 0 and state.progress().again
-    local why = is_update and "This version of the plugin needs other Python packages. " or ""
+    local why = is_update and "This version of the plugin needs different Python packages. " or ""
     local until_when = is_update and "they are installed" or "the Python packages are installed"
     table.insert(sentences, 1, ("⋯ %s%s until %s, usually in less than a minute."):format(why, QUEUED, until_when))
     texts = fit.wrap(table.concat(sentences, " "), fit.narrowest(chat))

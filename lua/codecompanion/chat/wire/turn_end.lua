@@ -86,7 +86,7 @@ function M.host_exit(chat, event)
   approval.close_all(chat)
   local in_turn = chat.state ~= "idle" and not chat.compaction and #chat.outgoing == 0
   chat.state, chat.label, chat.header, chat.compaction = "idle", "", false, nil
-  local text = event.text or "The Python process has ended. The next action starts it again."
+  local text = event.text or "The Python process ended. The next action starts it again."
   local becomes, hint = nil, nil
   if event.never_ready and #chat.outgoing > #session.unsure(chat) then
     becomes = "Your message is back in the input."

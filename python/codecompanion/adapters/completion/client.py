@@ -59,7 +59,7 @@ _PULL = "try pulling it first"
 
 # Advice in a chat's error messages, and its replacement here.
 _ADVICE = (
-    (" or change the adapter with ga", ""),
+    (", or choose another adapter with ga", ""),
     (" Set env.api_key to", " Set completion.api_key to"),
     (" Choose another model with ga.", " Set completion.model to one it has."),
     (" Check the network and env.url.", " Is the server running? Its address is completion.url."),

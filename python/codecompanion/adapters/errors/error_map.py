@@ -44,8 +44,8 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 
     check_address: str = "env.url"
     check_path: str = "env.url and env.chat_url"
-    other_key: str = "Check it or change the adapter with ga."
-    no_key: str = "Set env.api_key to the name of the variable that contains your key or change the adapter with ga."
+    other_key: str = "Check it, or choose another adapter with ga."
+    no_key: str = "Set env.api_key to the name of the variable that contains your key, or choose another adapter with ga."
     other_model: str = "Choose another model with ga."
     after_silence: str = "(opts.idle_timeout)."
     after_loss: str = "The request may have been processed and billed."
@@ -255,7 +255,7 @@ def unexpected_content(content_type: str, start: bytes, endpoint: Endpoint) -> A
 def _key_sentence(status: int, endpoint: Endpoint) -> str:
     code = f" ({status})" if status else ""
     if endpoint.signed_with:
-        return f"{endpoint.signed_with} were refused{code}. Log in again, or change the adapter with ga."
+        return f"{endpoint.signed_with} were refused{code}. Log in again, or choose another adapter with ga."
     if not endpoint.key_label:
         return f"the request without a key was refused{code}. {endpoint.remedies.no_key}"
     return f"the key in {endpoint.key_label} was refused{code}. {endpoint.remedies.other_key}"

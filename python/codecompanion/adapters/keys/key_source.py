@@ -160,7 +160,7 @@ def _literal(settings: AdapterSettings, start: str) -> MissingKey:
     variable = f"{_NO_WORD.sub('_', settings.name).lstrip('0123456789_').upper() or 'MY'}_API_KEY"
     error = MissingKey(
         f"{settings.name}: no API key: env.api_key (“{start}…”) takes the name of an environment variable, not the key"
-        f' itself. Set {variable} in your shell, and write api_key = "{variable}" (:help codecompanion-keys).'
+        f' itself. Set {variable} in your shell, and write api_key = "${variable}" (:help codecompanion-keys).'
     )
     error.brief = "env.api_key is not the name of a variable"
     return error
@@ -169,7 +169,7 @@ def _literal(settings: AdapterSettings, start: str) -> MissingKey:
 def _missing(settings: AdapterSettings, why: str) -> MissingKey:
     name = settings.name
     change = f"hange adapters.http.{name}"
-    remedy = f"Set it in your shell and restart Neovim, c{change}," if key_variable(settings) else f"C{change}"
-    error = MissingKey(f"{name}: no API key: {why}. {remedy} or choose another adapter with ga.")
+    remedy = f"Set it in your shell and restart Neovim, c{change}" if key_variable(settings) else f"C{change}"
+    error = MissingKey(f"{name}: no API key: {why}. {remedy}, or choose another adapter with ga.")
     error.brief = why.removeprefix("the environment variable ")
     return error

@@ -35,7 +35,7 @@ GONE = {
     "compacted": "summarised",
     "detached": "detached",
     "cleared": "removed by /clear",
-    "regenerated": "replaced by another answer",
+    "regenerated": "replaced by a new reply",
     "repaired": "dropped",
     "rules_reread": "read again since",
 }

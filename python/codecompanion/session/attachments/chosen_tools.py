@@ -278,6 +278,6 @@ def held_back_note(model: ChatModel) -> str:
         return ""
     takes = model.meter.counter.tools(model.tools.all().specs())
     return (
-        f"Held back in this small window ({model.meter.window:,} tokens; all tools take {takes:,}): {', '.join(names)}."
-        " /tools full offers all."
+        f"Tools not sent in this small window ({model.meter.window:,} tokens; all tools take {takes:,}):"
+        f" {', '.join(names)}. /tools full offers all."
     )

@@ -33,7 +33,7 @@ _HOW = {
     "compacted": "summarised",
     "detached": "detached",
     "cleared": "removed by /clear",
-    "regenerated": "replaced by another answer",
+    "regenerated": "replaced by a new reply",
 }
 
 

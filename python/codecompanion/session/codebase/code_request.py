@@ -87,7 +87,7 @@ def _beyond(mentions: Mentions) -> tuple[str, ...]:
 
     more = mentions.beyond
     was = "was" if more == 1 else "were"
-    return (f"A message can name {MAX_FILES} files; {more:,} more {was} ignored.",) if more else ()
+    return (f"A message can name at most {MAX_FILES} files; {more:,} more {was} ignored.",) if more else ()
 
 
 def _missing(names: tuple[str, ...], root: Path) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ class Chain(msgspec.Struct, frozen=True):
     redoable: tuple[ViewChanged, ...] = ()
     blocked: bool = False
     replaced: tuple[Replaced, ...] = ()
-    """Answers that were replaced by another answer, whether or not the replacement can still be undone."""
+    """Replies that were replaced by a new reply, whether or not the replacement can still be undone."""
 
     @property
     def has_answer(self) -> bool:
@@ -150,7 +150,7 @@ def _without_settled(undoable: list[ViewChanged], message: Message) -> list[View
 
 
 def replaced_answers(events: Sequence[LogEvent]) -> tuple[Replaced, ...]:
-    """Return the answers that were replaced by another answer, each with the ids of its messages."""
+    """Return the replies that were replaced by a new reply, each with the ids of its messages."""
     undone = frozenset(undone_ids(events))
     changes = [e.payload for e in events if isinstance(e.payload, ViewChanged) and e.payload.kind == "regenerated"]
     if not changes:
@@ -342,7 +342,7 @@ def outcome(change: ViewChanged, *, undone: bool = False) -> str:
         case "cleared":
             return f"{counted(number, 'message')} {'restored after' if undone else 'removed by'} /clear"
         case "regenerated":
-            return "the previous answer restored" if undone else "the previous answer replaced"
+            return "the previous reply restored" if undone else "the previous reply replaced"
         case "pinned" | "unpinned":
             return f"{title} {'pinned' if (change.kind == 'pinned') != undone else 'unpinned'}"
         case "tools_chosen":

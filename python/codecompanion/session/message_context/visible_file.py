@@ -25,7 +25,7 @@ def looking_at(snapshot: Snapshot, root: Path) -> str:
     if snapshot.visible is None:
         return f"The user is looking at `{name}`."
     first, last, lines = snapshot.visible
-    return f"The user is looking at `{name}`, lines {first}-{last} of {lines}, cursor in line {snapshot.cursor[0]}."
+    return f"The user is looking at `{name}`, lines {first}-{last} of {lines}, cursor on line {snapshot.cursor[0]}."
 
 
 def _name(snapshot: Snapshot, root: Path) -> str:

@@ -36,7 +36,7 @@ def test_text_that_looks_like_a_key_is_redacted(text: str) -> None:
     "text",
     [
         "Check the API key and the account.",
-        "openai: the key in OPENAI_API_KEY was refused (401). Check it or change the adapter with ga.",
+        "openai: the key in OPENAI_API_KEY was refused (401). Check it, or choose another adapter with ga.",
         "The model `gpt-4o-2024-08-06` does not exist",
         "Authorization documentation is at https://platform.openai.com/docs/authentication",
         "The task-oriented risk-averse desk-bound model hf is not rk",

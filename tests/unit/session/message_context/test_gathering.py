@@ -291,7 +291,7 @@ async def test_code_is_gathered_by_option_policy_or_mention(project, enabled, po
         (
             "auto",
             " ".join(["@src/here.py", *(f"@name{i}" for i in range(MAX_FILES))]),
-            ["A message can name 200 files; 1 more was ignored."],
+            ["A message can name at most 200 files; 1 more was ignored."],
         ),
         ("auto", "@nobody, @pytest.fixture, @vue.config.js and @types/node", []),
         ("auto", "what is in @src?", ["@src was not read: it is a folder: name its files, or write #{codebase}."]),

@@ -259,7 +259,7 @@ async def test_the_visible_text_is_reported_once_and_only_in_the_workspace(bench
     session = await bench.open()
     here = {"cwd": str(tmp_path), "current": str(tmp_path / "a.py"), "cursor": (3, 0), "visible": (1, 40, 90)}
     await say(bench, session, ask("one", **here))
-    line = "The user is looking at `a.py`, lines 1-40 of 90, cursor in line 3."
+    line = "The user is looking at `a.py`, lines 1-40 of 90, cursor on line 3."
     assert sent(bench) == [line, "one"]
     await say(bench, session, ask("two", submit_id=2, **here))
     assert sent(bench)[-2:] == ["answer", "two"]

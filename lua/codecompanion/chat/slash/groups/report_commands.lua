@@ -4,7 +4,7 @@
 return {
   {
     name = "context",
-    description = "Show the code a question would get, and why", -- R-268; nothing is sent
+    description = "Show the code sent with a question, and why", -- R-268; nothing is sent
     argument = "[question]",
     multiline = true,
     run = function(chat, argument, refuse)
