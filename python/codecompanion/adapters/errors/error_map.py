@@ -45,7 +45,7 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
     check_address: str = "env.url"
     check_path: str = "env.url and env.chat_url"
     other_key: str = "Check it, or choose another adapter with ga."
-    no_key: str = "Set env.api_key to the name of the variable that contains your key, or choose another adapter with ga."
+    no_key: str = "Set env.api_key to the name of the variable with your key, or choose another adapter with ga."
     other_model: str = "Choose another model with ga."
     after_silence: str = "(opts.idle_timeout)."
     after_loss: str = "The request may have been processed and billed."
