@@ -34,7 +34,7 @@ vim.api.nvim_create_autocmd("FileType", { pattern = "codecompanion", once = true
   require("codecompanion.chat.question.next_question").UNREAD_MS = 0
 end })
 """
-"""For init files: approvals can be answered at once. Tests about the minimum reading time set it themselves."""
+"""For init files: approvals can be answered immediately. Tests about the minimum reading time set it themselves."""
 REPO = Path(__file__).resolve().parents[2]
 LOGINS = ("COPILOT_GITHUB_TOKEN", "CODESPACES", "GITHUB_TOKEN")
 NOBODY = "127.0.0.1:9"
@@ -214,7 +214,7 @@ class Nvim:
     def _await_drawing(self) -> None:
         """Let Neovim run its main loop, which draws before it takes the next request.
 
-        Return at once if it is at a prompt.
+        Return immediately if it is at a prompt.
         """
         if not self._ended and not self.blocked():
             for _ in range(2):

@@ -251,7 +251,7 @@ def test_without_a_model_no_command_line_or_commit_message_is_requested(start: S
 
 
 def test_a_silent_server_does_not_delay_the_first_paint(start: Start, tmp_path: Path) -> None:
-    """The chat opens at once, keys work, and after 0.3 s it continues without that server."""
+    """The chat opens immediately, keys work, and after 0.3 s it continues without that server."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

@@ -18,7 +18,7 @@ OPTIONS = "with any options, except those that run other programs"
 
 
 def no_pause(chat: ChatDriver) -> None:
-    """Make new approvals answerable at once."""
+    """Make new approvals answerable immediately."""
     chat.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 0")
 
 

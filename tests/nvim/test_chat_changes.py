@@ -157,7 +157,7 @@ def test_an_undone_card_is_closed_its_turns_are_open_and_redo_folds_them_again(c
 
 
 def test_redo_draws_a_card_in_its_policys_form(chat: ChatDriver) -> None:
-    """R-327, R-545: a durable summary is a closed card, also after undo and redo."""
+    """R-327, R-545: a durable summary is a closed card, even after undo and redo."""
     old_turns(chat)
     made = compacted("## 1. Intent\nthe summary")
     fields = {name: getattr(made, name) for name in made.__struct_fields__}

@@ -37,7 +37,7 @@ def entries(count: int) -> list[events.Entry]:
 
 
 def test_the_chat_is_painted_before_the_host_answers(nvim_factory: Callable[..., Nvim]) -> None:
-    """Header, hint and intro are drawn at once; the host gets its request afterwards."""
+    """Header, hint and intro are drawn immediately; the host gets its request afterwards."""
     chat = ChatDriver(nvim_factory(init=INIT))
     chat.setup({"display": {"chat": {"window": {"layout": "buffer"}}}})
     before = chat.nvim.lua(

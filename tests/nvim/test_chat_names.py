@@ -167,7 +167,7 @@ def test_a_chat_without_a_title_has_one_name_everywhere(chat: ChatDriver) -> Non
 
 
 def test_a_page_is_named_after_its_title(chat: ChatDriver) -> None:
-    """Not `[Scratch]`, also where the title changes or contains a slash."""
+    """Not `[Scratch]`, even where the title changes or contains a slash."""
     result = {"rows": [], "total": 0, "window": 0}
     chat.answer("inspect", result)
     chat.nvim.command("tabnew | tabprevious")

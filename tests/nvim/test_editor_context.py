@@ -215,7 +215,7 @@ def test_file_and_diff_are_read_by_the_host(nvim_factory, tmp_path, server):
 
 
 def test_a_message_with_a_missing_item_stays_in_the_input(nvim_factory, tmp_path, server):
-    """One sentence reports it at once, without the host, and nothing is sent."""
+    """One sentence reports it immediately, without the host, and nothing is sent."""
     chat = start(nvim_factory, tmp_path, server)
     for wrong, why in (
         ("#{file}", "it needs an argument: #{file:path}"),

@@ -259,7 +259,7 @@ def test_accepted_text_is_not_typed(ghost: Ghost) -> None:
 def test_a_failing_server_is_reported_once_and_left_alone(ghost: Ghost) -> None:
     """The failure is reported once, quietly, and requests are retried with backoff.
 
-    A manual request is sent at once.
+    A manual request is sent immediately.
     """
     trouble = "Ollama does not answer at http://localhost:11434"
     ghost.type("ia")

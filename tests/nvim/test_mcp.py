@@ -221,7 +221,7 @@ def test_the_page_belongs_to_the_folder_of_the_chat(nvim_factory, tmp_path):
 
 
 def test_revoked_trust_ends_the_server_in_every_chat(nvim_factory, tmp_path):
-    """`:CodeCompanion trust revoke` applies at once, and the line reappears."""
+    """`:CodeCompanion trust revoke` applies immediately, and the line reappears."""
     record = tmp_path / "record"
     project(tmp_path, ("odd", ["sh", "-c", f"RECORD={record} exec {sys.executable} {HOSTILE}"]))
     with ChatServerThread([reply("One."), reply("Two.")], key=KEY) as server:

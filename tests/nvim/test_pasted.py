@@ -68,7 +68,7 @@ def test_an_image_in_the_clipboard_is_attached(
 
 
 def test_an_image_command_without_a_path_uses_the_clipboard(nvim_factory: Callable[..., Nvim], tmp_path: Path) -> None:
-    """If the project has no image, it is attached at once; otherwise it is the first choice."""
+    """If the project has no image, it is attached immediately; otherwise it is the first choice."""
     program(tmp_path / "bin", "wl-paste", 'printf %s "$DATA" | base64 -d')
     data = {"DATA": base64.b64encode(png()).decode(), "WAYLAND_DISPLAY": "wayland-9"}
     chat = chat_with(nvim_factory, tmp_path / "bin", **data)

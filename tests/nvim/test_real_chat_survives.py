@@ -150,7 +150,7 @@ def test_reloading_the_modules_keeps_the_chat(chat):
 
 
 def test_nothing_prevents_leaving_neovim(chat):
-    """With unsent text, `:qa` quits at once, `:w` works, and the draft reappears the next time."""
+    """With unsent text, `:qa` quits immediately, `:w` works, and the draft reappears the next time."""
     chat.nvim.feed("Gia draft<Esc>:w<CR>")
     chat.nvim.settle()
     assert chat.nvim.lua("return vim.bo.modified") is False

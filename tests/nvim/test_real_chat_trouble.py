@@ -238,7 +238,7 @@ def only_some_are_slow(request):
 
 
 def stop_and_ask_on(chat, server, asked, begun):
-    """Stop a slow reply, and check that its connection is dropped and the next answer arrives at once."""
+    """Stop a slow reply, and check that its connection is dropped and the next answer arrives immediately."""
     ended = chat.finished()
     chat.send(asked)
     chat.nvim.wait_for(lambda: bodies(server)[-1:] == [asked], "the request at the server")

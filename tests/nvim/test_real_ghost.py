@@ -72,7 +72,7 @@ def test_a_secret_file_never_reaches_the_server(nvim_factory: Callable[..., Nvim
 def test_a_server_that_goes_down_and_recovers_is_handled(
     nvim_factory: Callable[..., Nvim], server: FillServerThread
 ) -> None:
-    """The failure is reported once, after leaving insert mode; a manual request retries at once."""
+    """The failure is reported once, after leaving insert mode; a manual request retries immediately."""
     ghost = start(nvim_factory, "http://127.0.0.1:9")
     ghost.open("a.py")
     ghost.type("ix = ")

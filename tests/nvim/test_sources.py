@@ -57,7 +57,7 @@ def test_an_outline_a_terminal_and_the_time_are_attached(opened: Open) -> None:
     chat.nvim.wait_screen("<symbols>a.py</symbols>")
     chat.say("go")
     assert "class A  [1-3]\n  def b(self)  [2-3]" in attached(server)
-    # Neovim can lose what a command printed if it ends at once: this one stays.
+    # Neovim can lose what a command printed if it ends immediately: this one stays.
     chat.nvim.command("tabnew | terminal echo output from it; sleep 600")
     chat.nvim.wait_screen("^output from it")
     chat.nvim.command("tabprevious")

@@ -91,7 +91,7 @@ def test_keys_typed_before_the_page_was_read_decide_nothing(nvim_factory, tmp_pa
 
 
 def test_the_page_offers_only_keys_that_do_something(nvim_factory, tmp_path):
-    """In the footer and in the list that `g?` shows, also after a decision."""
+    """In the footer and in the list that `g?` shows, even after a decision."""
     with ChatServerThread(key=KEY) as server:
         chat = start_chat(nvim_factory, tmp_path, server, size=(80, 24))
         page(chat)

@@ -1,4 +1,4 @@
-"""A tool's change in a buffer with unsaved changes: its mark follows the buffer, also when the change is discarded."""
+"""A tool's change in a buffer with unsaved changes: its mark follows the buffer, even when the change is discarded."""
 
 from __future__ import annotations
 

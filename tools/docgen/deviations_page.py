@@ -18,7 +18,7 @@ _HEAD = (
     " (`python/codecompanion/context/policies/`) and of gathering (`python/codecompanion/retrieval/gather_pipelines/`),"
     " and from `ALWAYS` in `python/codecompanion/context/policy/strict.py`. To change a row, change its mark.\n",
     "`strict` removes every row of a policy and of the pipeline `document`. `tests/unit/context/policy/test_strict.py`"
-    " and `tests/unit/session/gather/test_pipelines.py` fail when a row has no effect, the first also when a step"
+    " and `tests/unit/session/gather/test_pipelines.py` fail when a row has no effect; the first also fails when a step"
     " without a mark names no requirement.\n",
 )
 _COLUMNS = "| place in the table | here | in the document | reason |\n|---|---|---|---|"

@@ -153,7 +153,7 @@ end
 
 ---Call a function once the adapter of new chats is known.
 ---@param options table
----@param go_on fun() Called at once if the configuration names the adapter
+---@param go_on fun() Called immediately if the configuration names the adapter
 function M.when_known(options, go_on)
   if not M.is_automatic(options) then
     return go_on()

@@ -24,7 +24,7 @@ local function cell(text, width)
   return text .. (" "):rep(width - api.nvim_strwidth(text))
 end
 
----Shorten the ways to call an action: to the first one, or by the folders of a prompt's file.
+---Shorten the keys and commands of an action: to the first one, or by the folders of a prompt's file.
 ---@param from string
 ---@param width integer
 ---@return string May still be too long
@@ -39,11 +39,11 @@ local function shortened(from, width)
   return from:match("^(.-)  ") or from
 end
 
----Put the way to call an action beside its name: the name is cut if there is not enough space, the way is not.
+---Put the key or command of an action beside its name. If there is not enough space, only the name is cut.
 ---@param name string
 ---@param from string
 ---@param width integer
----@param column integer Cells before the way, if the name has space there
+---@param column integer Cells before the key or command, if the name has space there
 ---@return string
 local function beside(name, from, width, column)
   from = shortened(from, math.max(width - math.max(column, api.nvim_strwidth(name)) - 2, 0))
@@ -52,8 +52,8 @@ local function beside(name, from, width, column)
   return cell(name, math.min(left, math.max(column, api.nvim_strwidth(name)))) .. "  " .. from
 end
 
----Return a formatter for rows of at most this width: group, name, description and the way to call the action. A narrow
----row has no group and no description, and the way is at its right edge.
+---Return a formatter for rows of at most this width: group, name, description, keys and commands. A narrow row has no
+---group and no description; its key or command is at the right edge.
 ---@param actions CodeCompanion.Action[]
 ---@param width integer Available cells
 ---@return fun(action: CodeCompanion.Action): string
@@ -70,7 +70,7 @@ function M.formatter(actions, width)
   local column = is_narrow and width or room - from_width - 2
   return function(action)
     local name = fit.cut_words((action.name:gsub("[%c]+", " ")), MAX_NAME)
-    -- a description that is longer than its column uses the cells that the first way leaves free
+    -- a description that is longer than its column uses the cells that the first key or command leaves free
     local most = math.max(column, room - api.nvim_strwidth(action.from:match("^(.-)  ") or action.from) - 2)
     if not is_narrow and most - name_width - 2 >= MIN_TEXT and action.description ~= "" then
       local both = cell(name, math.max(name_width, api.nvim_strwidth(name))) .. "  " .. action.description

@@ -1,5 +1,5 @@
 ---Registers the sources of the input in blink.cmp and nvim-cmp, as the recipes in the help do, unless the user has
----configured them there. Nothing is loaded for it: a plugin that is not loaded yet is asked again later.
+---configured them there. This loads nothing: a plugin that is not loaded yet is checked again later.
 
 local M = {}
 

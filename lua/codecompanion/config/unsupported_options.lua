@@ -133,7 +133,7 @@ local AUTO_SUBMIT = {
   when = function(value)
     return value ~= true
   end,
-  text = "not supported: tool results are sent to the model at once. Remove it; to be asked before a tool runs,"
+  text = "not supported: tool results are sent to the model immediately. Remove it; to be asked before a tool runs,"
     .. " set its `require_approval_before` = true",
 }
 

@@ -79,7 +79,7 @@ function Question:_limit()
   )
 end
 
----Stop the question at once and ignore later output.
+---Stop the question immediately and ignore later output.
 ---@param text string
 ---@param level CodeCompanion.Severity
 function Question:_stop(text, level)

@@ -228,7 +228,7 @@ local function launch()
   end, is_chat_shown)
 end
 
----Start the host unless it is running. Returns at once; the work begins after the next redraw.
+---Start the host unless it is running. Returns immediately; the work begins after the next redraw.
 function M.start()
   if state.retired or state.status == "starting" or state.status == "ready" then
     return

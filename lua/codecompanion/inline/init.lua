@@ -56,7 +56,7 @@ local function watch_typing()
   on("User", "Show a menu or a suggestion", flow.on_menu, { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" })
 end
 
----Record recently visited places, also for menu sources and Neovim's own completion.
+---Record recently visited places; menu sources and Neovim's own completion use them too.
 local function watch_places()
   on({ "InsertLeave", "BufLeave" }, "Remember recent edits and visits", function(args)
     recent.visit(args.buf)

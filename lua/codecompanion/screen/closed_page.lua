@@ -9,7 +9,7 @@ M.late_ms = 1500
 ---@type integer?
 local closed_at
 
----Note that a page has closed itself after a decision.
+---Record that a page has closed itself after a decision.
 function M.note()
   closed_at = vim.uv.now()
 end

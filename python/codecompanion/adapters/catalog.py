@@ -1,6 +1,6 @@
 """Looks up context windows and prices of models in the data of the package genai-prices.
 
-Importing the package takes 0.36 s of CPU; answers are cached, also on disk for later hosts (`found_models`). The
+Importing the package takes 0.36 s of CPU; answers are cached, on disk too for later hosts (`found_models`). The
 network is never used. Models on this machine or network are deliberately ignored: a local server's loaded window
 (Ollama's `num_ctx`) is not the model's maximum, and trusting the table would let the server truncate prompts silently
 (lesson 30). Only the context windows in providers' documents apply everywhere: a model has the same window through a

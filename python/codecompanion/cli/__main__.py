@@ -37,7 +37,7 @@ from codecompanion.errors import CodeCompanionError, ConfigError, InputError
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports an error in the arguments on one line, like all other errors, also for subcommands."""
+    """Reports an error in the arguments, or in those of a subcommand, on one line like all other errors."""
 
     def error(self, message: str) -> NoReturn:
         """Print the error on one line and exit with status 2."""

@@ -100,7 +100,7 @@ Preparation = Generator[Ask, SummaryReply, Prepared]
 
 
 def drive(preparation: Preparation, answer: Callable[[Ask], SummaryReply]) -> tuple[Prepared, list[Ask]]:
-    """Run a preparation to its end; return the result and all requests, each answered at once by `answer`."""
+    """Run a preparation to its end; return the result and all requests, each answered immediately by `answer`."""
     asked: list[Ask] = []
     try:
         ask = next(preparation)

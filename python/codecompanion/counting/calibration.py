@@ -217,7 +217,7 @@ class Calibration(msgspec.Struct, frozen=True):
         return Count(tokens=round(tokens), lower=max(0, lower), upper=upper)
 
     def learn_doubt(self, count: Count, observed: float) -> Calibration:
-        """Return the calibration after a report for this count: a side that was too narrow widens at once.
+        """Return the calibration after a report for this count: a side that was too narrow widens immediately.
 
         A side that was wide enough shrinks slightly, so that in the long run one report in fifty lies outside it.
         """

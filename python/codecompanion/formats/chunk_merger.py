@@ -31,7 +31,7 @@ class ChunkMerger:
         self._left = self._interim = 0
 
     def begin(self) -> None:
-        """Note that a request is being written, so the next bytes are a response head."""
+        """Record that a request is being written, so the next bytes are a response head."""
         if self._state == "raw":
             self._state = "head"
 

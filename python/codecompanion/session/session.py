@@ -67,7 +67,7 @@ class Session(Chat):
     # ---- requests of the user
 
     def submit(self, request: Submit) -> None:
-        """Accept a message: send it if the chat is idle, else queue and show it (lesson 16). Returns at once.
+        """Accept a message: send it if the chat is idle, else queue and show it (lesson 16). Returns immediately.
 
         Raises:
             InputError: the text is empty, or the chat is busy and this is an edit in place.

@@ -249,7 +249,7 @@ class Store:
         return future
 
     def spent(self, chat_id: str | None = None) -> Spent:
-        """Return the cost so far of a chat, or of all chats; appended events count at once."""
+        """Return the cost so far of a chat, or of all chats; appended events count immediately."""
         with self._reading() as connection:
             return read_spent(connection, chat_id)
 

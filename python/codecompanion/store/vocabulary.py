@@ -36,7 +36,7 @@ _ENVIRONMENT = threading.Lock()
 
 
 def load_encoder(cache_dir: Path, name: str) -> Callable[[str], int] | None:
-    """Return the exact token counter for a vocabulary, or None at once if it would have to be downloaded."""
+    """Return the exact token counter for a vocabulary, or None immediately if it would have to be downloaded."""
     if name not in VOCABULARIES or seed_vocabulary(cache_dir, name) is None:
         return None
     try:

@@ -116,7 +116,7 @@ class Writer:
             _calmly(self._tell, problem)
 
     def submit(self, run: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> Future[T]:
-        """Queue a job and return at once; the future returns the job's result after the commit.
+        """Queue a job and return immediately; the future returns the job's result after the commit.
 
         The future cannot be cancelled: a submitted job always runs.
         """

@@ -6,7 +6,7 @@
   command, and for deletions only the same path. It covers nothing else that a tool may do later.
 - For the shell it can also cover the families of commands that `grant_offer` finds. Commands that run the
   project's code, including exact commands, are covered until a file that defines them changes.
-- Commands that begin with a prefix allowed in the configuration run at once (`command_prefix`).
+- Commands that begin with a prefix allowed in the configuration run immediately (`command_prefix`).
 - YOLO covers every tool except those with `allowed_in_yolo_mode = false`; these ask unless `always` covers them.
 - A change to a file that a program runs (`code_files`) always asks, even with YOLO or `require_approval_before =
   false`; only the `guarded_files` option excludes a file.

@@ -725,7 +725,7 @@ class ListChanges(Request, frozen=True, kw_only=True):
 
     The file changes that tools made in this chat (`kind` "tool"), and those by which the user reverted or reapplied
     them ("revert", "reapply"; `tool` ""), newest first. Unsaved changes that were saved or discarded meanwhile are
-    updated first, also in the buffer. With `hunks` each row has its `hunks`
+    updated first, in the buffer too. With `hunks` each row has its `hunks`
     (`tools.files.diff.Hunk`), and whether each is `reverted`.
     """
 

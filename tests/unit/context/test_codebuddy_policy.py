@@ -248,7 +248,7 @@ def test_a_summary_too_large_for_the_budget_escalates_to_the_last_tier():
 
 
 def test_no_model_is_asked_if_the_newest_four_exceed_the_budget_themselves():
-    """R-115: no summary could fit; the last tier answers at once, and R-136 reports it."""
+    """R-115: no summary could fit; the last tier answers immediately, and R-136 reports it."""
     messages = [system(), *talk(60), *talk(2, 400_000)]
     prepared, asked = scripted(messages, window_at(messages, 0.95), SummaryReply(text=SUMMARY, source="caller"))
     assert [report.tier for report in prepared.reports] == [4]

@@ -1,4 +1,4 @@
-"""The keys in a summary cover all messages that have left the view, also after a final trim."""
+"""The keys in a summary cover all messages that have left the view, even after a final trim."""
 
 from __future__ import annotations
 

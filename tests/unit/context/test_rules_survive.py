@@ -1,4 +1,4 @@
-"""The rules in the first message survive every compaction, also without a model and in a small window (lesson 10).
+"""The rules in the first message survive every compaction, even without a model and in a small window (lesson 10).
 
 At 4k the last tier shortened the rule although 1,400 tokens were free, and quoted four routine questions.
 """

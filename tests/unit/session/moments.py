@@ -1,6 +1,6 @@
 """Stories of chats that can be interrupted at every step and at every write.
 
-Threads and the store answer at once here, so that a story takes the same steps each time it is played.
+Threads and the store answer immediately here, so that a story takes the same steps each time it is played.
 """
 
 from __future__ import annotations

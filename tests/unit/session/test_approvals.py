@@ -55,7 +55,7 @@ async def test_a_command_prefix_is_offered_accepted_and_covers_later_commands(tm
 
 
 async def test_the_list_words_a_grant_as_its_question_did(tmp_path):
-    """Also its condition, also after the chat was closed."""
+    """Also its condition, even after the chat was closed."""
     (tmp_path / "Makefile").write_text("all:\n")
     commands = ("pwd", "flake8 a.py", "make all")
     made = [_call(number, "run_command", command=one) for number, one in enumerate(commands, 1)]

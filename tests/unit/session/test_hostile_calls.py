@@ -1,4 +1,4 @@
-"""Malformed tool calls from a model: an error it can read, a chat that continues, also after Resume (lesson 28)."""
+"""Malformed tool calls from a model: an error it can read, a chat that continues, even after Resume (lesson 28)."""
 
 from __future__ import annotations
 

@@ -503,7 +503,7 @@ def events_behind(bench, request):
 
 
 async def test_a_compaction_between_two_tool_rounds_logs_the_resulting_request(tmp_path):
-    """R-328: turns dropped after the summary are reported at once, not a turn later."""
+    """R-328: turns dropped after the summary are reported immediately, not a turn later."""
     reads = [calls((f"c{i}", "read_file", '{"path": "a.txt"}')) for i in range(2)]
     bench, adapter = await compacted_within_a_turn(tmp_path, *reads)
     sizes = [len(events_behind(bench, n)) for n in range(1, len(adapter.requests) - 2)]

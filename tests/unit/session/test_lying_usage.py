@@ -161,7 +161,7 @@ def test_a_hidden_prompt_counts_from_the_first_report_and_is_believed_from_the_s
 
 @pytest.mark.parametrize("window", [0, 200_000])
 def test_growth_of_a_hidden_prompt_is_followed_at_once(window: int) -> None:
-    """Growth below the limit is believed at once; a larger one stays an estimate until the next report."""
+    """Growth below the limit is believed immediately; a larger one stays an estimate until the next report."""
     for more in (6_000, 20_000):
         chat = Chat(Provider(1.1, hidden=25_000))
         chat.meter.window, chat.meter.assumed_window = window, 128_000

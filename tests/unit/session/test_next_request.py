@@ -57,7 +57,7 @@ async def test_a_cold_cache_and_no_cache_are_distinct(tmp_path):
 
 
 async def test_a_model_that_reports_no_cache_has_no_hits(tmp_path):
-    """As in `/trace`; also after a restart."""
+    """As in `/trace`, even after a restart."""
     bench, session = await chat(tmp_path, cached=0)
     assert {row["cache"] for row in rows(session)} == {""}
     assert inspect(session.control, session.log)["cost"] == pytest.approx(
@@ -68,7 +68,7 @@ async def test_a_model_that_reports_no_cache_has_no_hits(tmp_path):
 
 
 async def test_another_model_has_nothing_in_its_cache(tmp_path):
-    """Until it has answered, also after a restart; switching back before that changes nothing."""
+    """Until it has answered, even after a restart; switching back before that changes nothing."""
     bench, session = await chat(tmp_path)
     await session.use_model("s", "scripted-2")
     assert {row["cache"] for row in rows(session)} == {"miss"}

@@ -135,7 +135,7 @@ async def test_a_reply_that_read_the_chat_again_is_shown_and_the_next_turn_is_co
     assert again[0].why == known
     assert 0.8 * server.sizes[-2] < again[0].tokens <= server.sizes[-2]
     edited = len(bench.of(ContextEdited))
-    assert edited == (1 if known else 0), "within the turn the next request follows at once"
+    assert edited == (1 if known else 0), "within the turn the next request follows immediately"
     server.has_lost, bench.adapter.loses = False, ""
     await play(bench, session, 1)
     assert len(bench.of(ContextEdited)) == 1

@@ -137,7 +137,7 @@ async def test_a_second_refusal_is_final(tmp_path):
 
 
 async def test_sizes_in_a_refusal_are_learned(tmp_path):
-    """R-506, lesson 30: the true window is used and reported, and the meter is right at once."""
+    """R-506, lesson 30: the true window is used and reported, and the meter is right immediately."""
     adapter = ScriptedAdapter("s", [says(LONG), too_long(60_000, 40_000), says("SUMMARY"), says("answered")])
     bench = Bench(tmp_path, adapter)
     session = await bench.open()

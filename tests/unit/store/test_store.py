@@ -219,7 +219,7 @@ def test_a_reply_clears_its_partial_and_a_message_its_draft(store: Store) -> Non
 
 
 def test_calibration_is_kept_per_adapter_and_model(desk: Desk) -> None:
-    """The newest value counts, also after a restart."""
+    """The newest value counts, even after a restart."""
     store = desk.open()
     newest = Calibration("openai", "x", 1.25, 4, extra=300.5, above=2.5, below=0.5, figures=3)
     store.save_calibration(Calibration("openai", "x", 1.5, 3))

@@ -111,7 +111,7 @@ async def test_a_slow_server_is_given_up(address: str) -> None:
 
 
 async def test_a_fetch_can_be_stopped(address: str) -> None:
-    """The fetch ends at once, and the connection is closed."""
+    """The fetch ends immediately, and the connection is closed."""
     task = asyncio.create_task(FETCHER.fetch(address + "/slow"))
     await asyncio.to_thread(Site.arrived.wait, 30)
     task.cancel()

@@ -1,5 +1,5 @@
----Lists the adapters and their requirements (`:CodeCompanion adapter`): the user's own ones, ready ones, popular ones,
----the rest.
+---Lists the adapters and their requirements (`:CodeCompanion adapter`): the user's own, then those that are ready,
+---popular ones and the rest.
 
 local choose = require("codecompanion.screen.choose")
 local default_adapter = require("codecompanion.adapters.default_adapter")

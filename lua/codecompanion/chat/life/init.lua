@@ -218,7 +218,7 @@ local function unused()
   end
 end
 
----Open a new chat. It is drawn at once; the host is asked afterwards. With `reuse`, an unused chat with an empty draft
+---Open a new chat. It is drawn first; the host is asked afterwards. With `reuse`, an unused chat with an empty draft
 ---is shown instead.
 ---@param opts? { adapter?: string, model?: string, layout?: string, text?: string, hidden?: boolean, reuse?: boolean }
 ---@return CodeCompanion.Chat

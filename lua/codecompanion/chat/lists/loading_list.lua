@@ -1,5 +1,5 @@
 ---Shows lists requested from the host: reports that a list is loading if it takes a moment, and never opens it over
----something else the user has started meanwhile. A late result is shown at once on the next request.
+---something else the user has started meanwhile. A late result is shown immediately on the next request.
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.chat_text")

@@ -1,7 +1,7 @@
 ---Maps the keys of an approval in Normal mode while a question is open. A key answers the only open question from
 ---anywhere in the chat, even the input; if there are several, the cursor must be on the block. A key with a count does
 ---not answer, because the count belongs to a motion. A key with another meaning in the chat works only on the block.
----Without an open question, a key without another meaning says so.
+---If no question is open, a key that has no other meaning here says so.
 
 local api = vim.api
 local changes = require("codecompanion.changes.decision_keys")
@@ -165,7 +165,7 @@ function M.point(text)
   say.hint(text)
 end
 
----Answer a key that finds no question. If the turn may still ask, the answer goes when it does.
+---Report that no approval is pending. If the turn may still ask for one, the next question clears the report.
 ---@param chat CodeCompanion.Chat
 function M.point_to_none(chat)
   if status.is_busy(chat) then

@@ -22,7 +22,7 @@ function M.reason(event)
   return key and ("%s (%s to trust it)"):format(because:sub(1, -#TRUST - 1), key) or because
 end
 
----Note that a chat shows a question; the first one with its reason shows the reason.
+---Record that a chat shows a question. Only the first question with a given reason shows the reason.
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested event
 function M.note(chat, event)

@@ -26,7 +26,7 @@ end
 ---@field description string
 ---@field kind "File"|"Folder"|"Keyword"|"Module"|"Value"|"Variable" Kind in the language server protocol, for the icon
 ---@field filter? string Text to match against the typed text; defaults to `word`
----@field command? string Name of a slash command that can run at once
+---@field command? string Name of a slash command that can run immediately
 
 ---Maximum number of paths; typing more narrows them down.
 local MAX_PATHS = 200

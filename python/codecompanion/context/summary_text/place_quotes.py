@@ -59,7 +59,7 @@ def put_quotes(summary: str, block: str) -> str:
 def section_of_quotes(summary: str) -> tuple[Schema, int] | None:
     """Return the summary's schema and the number of its user-messages section, or None.
 
-    Returns None also if the summary uses that number for a section with a different title.
+    Also returns None if the summary uses that number for a section with a different title.
     """
     schema = guess_schema(summary)
     number = schema.number_of("user_messages") if schema is not None else 0

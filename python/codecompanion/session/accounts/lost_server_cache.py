@@ -2,7 +2,7 @@
 
 A reply may report how many tokens of its prompt were processed. If that is far more than the new tokens, another
 request has used the slot, or the server cannot keep this model's cache. The next turn then counts as cold; a tool loop,
-whose next request follows at once, counts as cold only after two cache misses in a row.
+whose next request follows immediately, counts as cold only after two cache misses in a row.
 """
 
 from __future__ import annotations

@@ -343,12 +343,12 @@ class UsageDoubts:
         return (endpoint, model) in self._toolless
 
     def note_toolless(self, endpoint: str, model: str) -> None:
-        """Note that the model does not see tools, unless it is known to see them."""
+        """Record that the model does not see tools, unless it is known to see them."""
         if (endpoint, model) not in self._sees_tools:
             self._toolless.add((endpoint, model))
 
     def note_sees_tools(self, endpoint: str, model: str) -> None:
-        """Note that the model sees tools, because it called one or reports fell when none were sent."""
+        """Record that the model sees tools, because it called one or reports fell when none were sent."""
         self._sees_tools.add((endpoint, model))
         self._toolless.discard((endpoint, model))
 

@@ -75,7 +75,7 @@ class WorkerProcess:
         return ""
 
     async def wait(self) -> None:
-        """Wait for the worker to end; return at once if none is running."""
+        """Wait for the worker to end; return immediately if none is running."""
         if self._following is not None:
             await asyncio.shield(self._following)
 

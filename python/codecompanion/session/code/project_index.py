@@ -147,7 +147,7 @@ class ProjectIndex:
         return freshness
 
     def mark_changed(self, path: str) -> None:
-        """Note that the editor wrote or removed a file (relative to the root), so that it is checked first."""
+        """Record that the editor wrote or removed a file (relative to the root), so that it is checked first."""
         self._told.add(path)
 
     # ---- read by searches; each blocks

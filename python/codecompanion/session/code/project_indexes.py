@@ -41,7 +41,7 @@ class ProjectIndexes:
         self._open: OrderedDict[Path, ProjectIndex] = OrderedDict()
 
     async def of(self, root: str | Path, choice: Choice | None = None) -> ProjectIndex:
-        """Return the index of a folder. A changed choice of files takes effect at once."""
+        """Return the index of a folder. A changed choice of files takes effect immediately."""
         from codecompanion.session.code.project_index import ProjectIndex
 
         real = Path(await asyncio.to_thread(os.path.realpath, root))

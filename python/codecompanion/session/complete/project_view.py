@@ -70,7 +70,7 @@ class ProjectReader:
         self.version = 0
 
     def note_change(self) -> None:
-        """Note that there is new knowledge, which makes earlier selections outdated."""
+        """Record that new knowledge has made earlier selections outdated."""
         self.version += 1
 
     def lay_over(self, texts: Mapping[str, str]) -> None:

@@ -114,7 +114,7 @@ class Server:
         return self._starting
 
     async def restart(self) -> None:
-        """Stop the server and start it again at once."""
+        """Stop the server and start it again immediately."""
         self._restarts = 0
         await self.stop()
         self.is_on = True

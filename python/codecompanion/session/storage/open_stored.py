@@ -150,7 +150,7 @@ async def _render_ahead(session: Session) -> None:
     except CodeCompanionError as error:
         _log.info("the next request cannot be rendered yet: %s", error)  # the request itself will report it
     except Exception:
-        _log.exception("rendering ahead failed; the chat opens all the same")
+        _log.exception("rendering ahead failed; the chat opens anyway")
 
 
 async def _repair(services: Services, log: ChatLog, events: Sequence[LogEvent], shown: str) -> Sequence[LogEvent]:

@@ -58,7 +58,7 @@ class EditTurn:
         return None
 
     def end(self) -> EditEnded:
-        """Return the outcome once the chat is idle; the next edit may follow at once."""
+        """Return the outcome once the chat is idle; the next edit may follow immediately."""
         return self._outcome or self._failed(NOTHING)
 
     def _failed(self, error: str) -> EditEnded:

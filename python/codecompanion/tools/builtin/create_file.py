@@ -62,7 +62,7 @@ def title_of(arguments: dict[str, Any]) -> str:
 
 
 def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
-    """Return the question for the user, or None if the call may run at once."""
+    """Return the question for the user, or None if the call may run without approval."""
     path = _target(arguments, context)
     proposal = _proposal(path, arguments, context)
     title = f"{'Replace' if is_there(path, context) else 'Create'} {proposal.name}"

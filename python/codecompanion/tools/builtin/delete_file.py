@@ -53,7 +53,7 @@ def title_of(arguments: dict[str, Any]) -> str:
 
 
 def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
-    """Return the question for the user, or None if the call may run at once."""
+    """Return the question for the user, or None if the call may run without approval."""
     path = _target(arguments, context)
     name = shown_path(path, context)
     return question(_proposal(path, name), key=f"delete_file:{path}", title=f"Delete {name}", body=_content(path, name))

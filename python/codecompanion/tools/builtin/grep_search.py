@@ -343,5 +343,5 @@ def title_of(arguments: dict[str, Any]) -> str:
 
 
 def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
-    """Return the question for the user, or None if the call may run at once."""
+    """Return the question for the user, or None if the call may run without approval."""
     return None

@@ -58,7 +58,7 @@ def title_of(arguments: dict[str, Any]) -> str:
 
 
 def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
-    """Return the question for the user, or None if the call may run at once."""
+    """Return the question for the user, or None if the call may run without approval."""
     proposal, _ = _edit(arguments, context)
     opened = context.opened.at(proposal.path)
     unsaved = ", which has unsaved changes" if opened is not None and opened.modified else ""

@@ -110,5 +110,5 @@ def why_asked(arguments: dict[str, Any], context: ToolContext) -> str:
 
 
 def question_about(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
-    """Return the question for the user, or None if the call may run at once."""
+    """Return the question for the user, or None if the call may run without approval."""
     return None

@@ -102,7 +102,7 @@ def clean_environment(
     """Return the environment for a program the model runs: without secrets, a terminal or our own Python.
 
     `own_source` is the folder that the host put on `PYTHONPATH` for itself. Editors and pagers would wait forever for
-    input, so editors are set to fail at once, and pagers to print their input.
+    input, so editors are set to fail immediately, and pagers to print their input.
     """
     decide = hidden or HiddenVariables()
     kept = {name: value for name, value in environment.items() if not decide.hides(name, value)}

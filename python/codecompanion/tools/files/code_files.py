@@ -135,7 +135,7 @@ def _ends(text: str) -> str:
 
 
 def comparable(path: str, root: str) -> str:
-    """Return the path relative to the root, without `..`, normalised in the way of lenient file systems.
+    """Return the path relative to the root, without `..`, normalised as lenient file systems do.
 
     Such file systems ignore case, invisible characters (HFS+), or trailing dots and blanks (NTFS).
     """

@@ -1,4 +1,4 @@
-"""A request is shown as the server received it, under every policy, also after a restart (R-328)."""
+"""A request is shown as the server received it, under every policy, even after a restart (R-328)."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def cleared(session) -> int:
 
 
 async def test_an_undone_edit_leaves_the_view_as_it_was(tmp_path):
-    """R-545: the view is restored byte for byte, in the store and in memory, and the meter is updated at once."""
+    """R-545: the view is restored byte for byte, in the store and in memory, and the meter is updated immediately."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
     assert cleared(session) == 2
@@ -286,7 +286,7 @@ def test_results_older_than_a_restored_one_are_not_cleared_in_the_next_cycle():
 
 
 async def test_an_undone_edit_is_not_repeated_automatically(tmp_path):
-    """R-545: editing is paused, also after a restart, until a policy is chosen; the meter shows it."""
+    """R-545: editing is paused, even after a restart, until a policy is chosen; the meter shows it."""
     bench = Bench(tmp_path, reader(), settings=EDITS)
     session = await talked(bench)
     assert cleared(session) == 2

@@ -326,7 +326,7 @@ class Keyless(ScriptedAdapter):
 
 
 async def test_no_server_starts_for_a_request_that_cannot_be_sent(tmp_path: Path) -> None:
-    """Without a key the request fails at once."""
+    """Without a key the request fails immediately."""
     adapter = Keyless("s", [[MissingKey("s: no key.")]])
     async with with_servers(tmp_path, adapter, {"odd": server()}) as (bench, session, host):
         session.submit(submit("go"))

@@ -164,7 +164,7 @@ async def test_a_file_deleted_while_a_reply_streams_is_rewritten_completely(host
 
 
 async def test_an_idle_chat_is_notified_too(host, told):
-    """The chat is notified at once, not with the next message."""
+    """The chat is notified immediately, not with the next message."""
     bench, session, path = await host(ANSWER)
     await talk(bench, session, 1)
     truncate(bench, path)

@@ -131,7 +131,7 @@ async def test_a_failed_question_can_be_retried_by_continuing(tmp_path):
 
 @pytest.mark.parametrize("is_native", [True, False])
 async def test_an_attachment_in_a_loop_does_not_end_its_question(tmp_path, is_native):
-    """R-551: the user's words survive a compaction during the work, also after an attachment."""
+    """R-551: the user's words survive a compaction during the work, even after an attachment."""
     (tmp_path / "a.txt").write_text(LONG)
     gate = asyncio.Event()
     if is_native:

@@ -698,7 +698,7 @@ async def test_a_repeatedly_failing_summariser_is_asked_less_and_less(tmp_path):
 
 
 async def test_a_running_compaction_can_be_stopped(tmp_path):
-    """R-544, lesson 41: it stops at once, nothing has changed, and the chat is usable."""
+    """R-544, lesson 41: it stops immediately, nothing has changed, and the chat is usable."""
     never = asyncio.Event()
     bench = Bench(tmp_path, long_chat((never,)))
     session = await bench.open()

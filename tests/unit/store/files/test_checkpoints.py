@@ -143,7 +143,7 @@ def test_the_least_recently_written_chat_is_dropped_first(tmp_path, monkeypatch)
 
 
 def test_text_is_stored_once_and_halved_if_there_is_too_much(tmp_path, monkeypatch):
-    """R-469, R-478: a message is in the file once, also after a restart; old ones are dropped first."""
+    """R-469, R-478: a message is in the file once, even after a restart; old ones are dropped first."""
     files = CheckpointFiles(tmp_path)
     files.append_spans("c", [{"objectId": "1"}, {"objectId": "2"}])
     files.append_spans("c", [{"objectId": "2"}, {"objectId": "3"}])

@@ -244,7 +244,7 @@ def to_version_5(desk: Desk) -> None:
 
 
 def test_messages_of_an_older_version_are_indexed_while_the_store_is_used(desk: Desk) -> None:
-    """Opening reads no message; words are found at once, inner words once the index is complete."""
+    """Opening reads no message; words are found immediately, inner words once the index is complete."""
     store = desk.open()
     for number in range(75):
         store.append("c", [said(f"parseTable{number} says {'数据库' if number == 3 else 'no'}", number=number)])
