@@ -25,7 +25,7 @@ from codecompanion.session.gather.gather_code import GatherResources, gather
 from codecompanion.session.gather.gatherers import beside
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.builtin import BUILTIN_TOOLS
-from codecompanion.tools.runner import approval_question, run_call
+from codecompanion.tools.runner import decided, run_call
 from codecompanion.tools.tool import ToolContext
 from codecompanion.tools.tool_registry import ToolRegistry
 from codecompanion.wire.requests import Snapshot
@@ -188,7 +188,7 @@ async def test_no_automatic_path_sends_the_canary(
         output = await run_call(registry.get("grep_search"), {"query": query}, context)
         roads[f"grep_search {query}"] = is_clean(output.text)
     for name in FILES:
-        asked = await approval_question(registry.get("read_file"), {"path": name}, context, Approvals(yolo=True))
+        asked = (await decided(registry.get("read_file"), {"path": name}, context, Approvals(yolo=True))).question
         roads[f"read_file {name}"] = (asked is not None) == (name != "src/user.py")
     tool = registry.get("run_command")
     for line, asks in {"cat deploy/forge.yml": True, "head -3 src/client.py": True, "cat src/user.py": False}.items():

@@ -84,21 +84,11 @@ class Decided(msgspec.Struct, frozen=True):
         return self.about.where if self.about is not None else ""
 
 
-async def approval_question(
-    tool: Tool, arguments: dict[str, Any], context: ToolContext, approvals: Approvals
-) -> ApprovalQuestion | None:
-    """Return the question to ask before the call runs, or None. `context.narrowed` adds questions.
+async def decided(tool: Tool, arguments: dict[str, Any], context: ToolContext, approvals: Approvals) -> Decided:
+    """Return the question, or the grant that lets the call run without one. `context.narrowed` adds questions.
 
     Raises: ToolError: the call is certain to fail (no such file, path outside, text not found), so there is no
     question; the error is the call's result.
-    """
-    return (await decided(tool, arguments, context, approvals)).question
-
-
-async def decided(tool: Tool, arguments: dict[str, Any], context: ToolContext, approvals: Approvals) -> Decided:
-    """Return the question, or the grant that lets the call run without one.
-
-    Raises: ToolError: as in `approval_question`.
     """
     narrowed = context.narrowed
     if tool.why_asked is not None and (why := await asyncio.to_thread(tool.why_asked, arguments, context)):

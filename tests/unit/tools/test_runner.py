@@ -14,7 +14,7 @@ from codecompanion.errors import StoreUnavailable, ToolError
 from codecompanion.model.messages import ToolSpec
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.files.disk import Check, in_thread
-from codecompanion.tools.runner import approval_question, run_call
+from codecompanion.tools.runner import decided, run_call
 from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
 from tests.patience import PATIENCE_S
 
@@ -155,21 +155,21 @@ async def test_an_impossible_question_is_the_result_instead(context: ToolContext
         raise AssertionError
 
     with pytest.raises(ToolError, match="outside the workspace"):
-        await approval_question(_tool(question=outside), {}, context, Approvals())
+        await decided(_tool(question=outside), {}, context, Approvals())
 
     def broken(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion | None:
         raise ValueError("bad")
 
     with pytest.raises(ToolError, match="probe failed unexpectedly: ValueError: bad"):
-        await approval_question(_tool(question=broken), {}, context, Approvals())
+        await decided(_tool(question=broken), {}, context, Approvals())
 
 
 async def test_the_question_is_built_only_if_it_is_asked(context: ToolContext) -> None:
     question = ApprovalQuestion(key="k", title="t", body="b")
     tool = _tool(question=lambda a, c: question)
-    assert await approval_question(tool, {}, context, Approvals()) == question
-    assert await approval_question(tool, {}, context, Approvals(yolo=True)) is None
-    assert await approval_question(tool, {}, context, Approvals().after(question, "always")) is None
+    assert (await decided(tool, {}, context, Approvals())).question == question
+    assert (await decided(tool, {}, context, Approvals(yolo=True))).question is None
+    assert (await decided(tool, {}, context, Approvals().after(question, "always"))).question is None
 
 
 async def test_a_tool_without_a_question_is_asked_about_by_title_if_the_settings_demand_it(
@@ -178,5 +178,5 @@ async def test_a_tool_without_a_question_is_asked_about_by_title_if_the_settings
     from codecompanion.settings_sections import ToolSettings
 
     setting = ToolSettings(enabled=True, require_approval_before=True, allowed_in_yolo_mode=True, timeout_s=1)
-    asked = await approval_question(_tool(), {}, context, Approvals({"probe": setting}))
+    asked = (await decided(_tool(), {}, context, Approvals({"probe": setting}))).question
     assert asked == ApprovalQuestion(key="probe", title="probe x", body="")

@@ -58,15 +58,8 @@ def build_packet(
     return EvidencePacket(generated_at=now_ms, span_hash=digest.hexdigest(), span_count=len(spans), spans=kept)
 
 
-def hash_spans(spans: Sequence[Span]) -> str:
-    """Return the SHA-256 hash of all spans, each as `objectId:timestamp:type:text`, joined by `|` (R-468, R-470)."""
-    digest = hashlib.sha256()
-    for place, span in enumerate(spans):
-        digest.update(_hashed(span, is_first=not place))
-    return digest.hexdigest()
-
-
 def _hashed(span: Span, *, is_first: bool) -> bytes:
+    """Return the part of a span in the hash: `objectId:timestamp:type:text`, joined by `|` (R-468, R-470)."""
     one = f"{'' if is_first else '|'}{span.object_id}:{span.timestamp}:{span.type}:{span.text}"
     return one.encode("utf-8", "surrogatepass")
 

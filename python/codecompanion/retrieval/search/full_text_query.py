@@ -22,13 +22,8 @@ def query_words(text: str) -> tuple[str, ...]:
     return tuple(word[:MAX_WORD_CHARS] for word in words[:MAX_WORDS])
 
 
-def full_text_query(text: str) -> str:
-    """Return the FTS query that requires every word of `text`; "" if it contains no words (R-230)."""
-    return " AND ".join(f'"{word}"' for word in query_words(text))
-
-
 def index_query(text: str) -> str:
-    """Return the equivalent query for an index of split words: each word becomes a phrase of its parts (R-231).
+    """Return the query that requires every word of `text`, each as a phrase of its parts (R-230, R-231).
 
     Words that the index omits are left out; "" if no word remains.
     """

@@ -80,11 +80,6 @@ class Trust:
             return "user"
         return "setup" if is_listed(folder, self.patterns) else ""
 
-    def allows_file(self, path: Path, sha256: str) -> bool:
-        """Return whether a file with this content was trusted individually in its folder."""
-        real = Path(os.path.realpath(path))
-        return self._allows_file(folder_of(real.parent), real, sha256)
-
     def allows(self, root: Path, path: Path, sha256: str, *, runs: bool = False) -> bool:
         """Return whether a chat in `root` may use a file with this content. `runs`: the file starts programs."""
         if not self.enabled:

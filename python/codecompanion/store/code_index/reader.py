@@ -144,12 +144,6 @@ class IndexReader:
             rows = connection.execute(f"{_DEFINITION} WHERE {NAMED} {_ORDER}", (*asked(names), limit)).fetchall()
         return self._found(rows)
 
-    def definitions_in(self, path: str) -> list[Definition]:
-        """Return the definitions of a file, in order."""
-        with self.reading() as connection:
-            rows = connection.execute(f"{_DEFINITION} WHERE f.path = ? {_ORDER}", (path, -1)).fetchall()
-        return [one.definition for one in self._found(rows)]
-
     def members_of(self, path: str, parent: str, limit: int = 50) -> list[Definition]:
         """Return the definitions inside the definition `parent` ("Outer.Inner") of a file, in order."""
         with self.reading() as connection:

@@ -39,7 +39,6 @@ async def test_nothing_is_trusted_before_the_user_decides(trust: Trust, repo: Pa
     """Neither the folder nor its files are trusted."""
     assert not trust.is_trusted(repo)
     assert not trust.allows(repo, repo / "AGENTS.md", sha("Be brief."))
-    assert not trust.allows_file(repo / "AGENTS.md", sha("Be brief."))
 
 
 async def test_a_trusted_folder_covers_changes_but_not_a_repository_inside(trust: Trust, repo: Path) -> None:
@@ -79,7 +78,6 @@ async def test_a_trusted_file_is_trusted_with_its_content_in_its_folder(trust: T
     file = repo / "AGENTS.md"
     await trust.trust_files(folder_of(repo), [FileHash(str(file), sha("Be brief."))])
     assert trust.allows(repo, file, sha("Be brief."))
-    assert trust.allows_file(file, sha("Be brief."))
     assert not trust.allows(repo, file, sha("Be long."))
     other = repo.parent / "other"
     other.mkdir()

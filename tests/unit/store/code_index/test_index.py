@@ -56,7 +56,7 @@ def test_an_added_entry_is_found(path: Path) -> None:
     assert counts.bytes > 0
     assert not counts.is_complete
     assert reader.definitions_named(["parseReply"])[0].path == "src/parser.py"
-    assert [one.name for one in reader.definitions_in("src/parser.py")] == ["parseReply", "render_page"]
+    assert [one.name for one in reader.members_of("src/parser.py", "")] == ["parseReply", "render_page"]
     assert reader.files_using("headers") == [("src/parser.py", 1)]
     assert reader.meta("root") == "/project"
     writer.close()

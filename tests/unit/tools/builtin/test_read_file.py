@@ -10,7 +10,7 @@ import pytest
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.builtin import READ_FILE
 from codecompanion.tools.limit import shorten
-from codecompanion.tools.runner import approval_question
+from codecompanion.tools.runner import decided
 from codecompanion.tools.tool import ToolContext
 from tests.unit.tools.conftest import Call
 
@@ -128,9 +128,9 @@ async def test_a_key_file_is_asked_about_whatever_was_granted(root: Path, contex
     (root / "link.txt").symlink_to(".env")
     (root / "a.py").write_text("x = 1\n")
     granted = Approvals(yolo=True, always=frozenset({"read_file"}))
-    asked = await approval_question(READ_FILE, {"path": path}, context, granted)
+    asked = (await decided(READ_FILE, {"path": path}, context, granted)).question
     assert asked is not None
     assert (asked.title, asked.why) == (f"read_file {path}", "its name suggests keys or passwords")
     assert granted.after(asked, "always") == granted
     for other in ("a.py", "../out.env", "stored:" + "0" * 64):
-        assert await approval_question(READ_FILE, {"path": other}, context, granted) is None
+        assert (await decided(READ_FILE, {"path": other}, context, granted)).question is None
