@@ -42,7 +42,7 @@ def test_an_edit_is_reviewed_decided_and_undone(desk: Desk) -> None:
         terminal.keys("g5")
         terminal.wait(r"g2 accept · g3 reject", gone="Return n!")
         terminal.keys("g2")
-        screen = terminal.wait("1 hunk accepted", gone="g2 accept")
+        screen = terminal.wait("Accepted", gone="g2 accept")
         assert "    return prod(range(1, n + 1))\n" in screen
         assert "Return n!" not in screen
         terminal.keys("u")

@@ -63,9 +63,10 @@ local function say_accepted(edit, count)
     of_buffer.draw(edit)
     return say.hint(("%s · %d left"):format(done, left))
   end
+  done = count == 1 and "Accepted" or done
   local text = { done .. " · u undoes it", done }
   if vim.bo[edit.bufnr].modified and vim.bo[edit.bufnr].buftype == "" then
-    table.insert(text, 1, done .. " · not saved · u undoes it")
+    table.insert(text, 1, done .. " · u undoes it, :w saves it")
   end
   if vim.bo[edit.bufnr].readonly then
     text = { done .. " · the file is read-only · u undoes it", done .. " · read-only", "Accepted · read-only" }
