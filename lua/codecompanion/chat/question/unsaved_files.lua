@@ -49,9 +49,13 @@ function M.warning(chat, event)
   if #names == 0 then
     return nil
   end
-  local more = #names > 1 and (" and %d more"):format(#names - 1) or ""
-  local verb = #names > 1 and "have" or "has"
-  return ("%s%s %s unsaved changes, which the command does not see"):format(fit.squeeze(names[1], 20), more, verb)
+  local many = #names > 1
+  return ("%s%s not saved; the command uses the old %s (:wa saves %s)"):format(
+    fit.squeeze(names[1], 20),
+    many and (" and %d more are"):format(#names - 1) or " is",
+    many and "files" or "file",
+    many and "them" or "it"
+  )
 end
 
 ---Redraw the open approvals whose warning is out of date.
