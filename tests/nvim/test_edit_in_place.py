@@ -669,6 +669,19 @@ def test_a_prose_answer_does_not_cover_the_file(desk):
     here.nvim.wait_screen("It calls itself.")
 
 
+def test_a_reply_without_a_change_opens_as_a_chat_too(desk):
+    """The user can read what the model wrote instead of a change."""
+    here = desk(reply("It is fine as it is.\n" + code(OLD[3:7])))
+    window = "require('codecompanion.config').options.display.chat.window"
+    here.nvim.lua(f"{window}.layout, {window}.min_width = 'vertical', 0")
+    here.nvim.command("set columns=180")
+    here.edit("4,7CodeCompanion make it iterative")
+    here.nvim.wait_screen(r"The reply contains no change\. It is in the chat; .*:CodeCompanion asks again\.")
+    here.nvim.wait_screen("It is fine as it is.")
+    assert here.nvim.lua("return vim.fn.bufname()") == "fact.py"
+    assert here.lines() == OLD
+
+
 def test_unformatted_code_is_placed_and_several_blocks_are_explained(desk):
     here = desk(reply("\n".join(NEW)), reply("One:\n```\na = 1\n```\nTwo:\n```\nb = 2\n```"))
     here.edit("4,7CodeCompanion make it iterative")

@@ -264,7 +264,7 @@ end
 
 ---End an edit whose hunks are all decided: like `finish`, but undo reopens it.
 ---@param edit CodeCompanion.StandingEdit
----@param text string|string[]
+---@param text? string|string[]
 function M.decide(edit, text)
   if M.is_alive(edit) then
     end_of(edit, true, text)

@@ -64,30 +64,6 @@ local function show_new_buffer(edit, event)
   vim.bo.filetype = filetype
 end
 
----@param edit CodeCompanion.StandingEdit
----@param event table edit_ended event
-local function propose(edit, event)
-  local lines = present.made_of(edit.asked, event.placement, event.lines)
-  local before = edit.proposal and proposals.result(edit.proposal)
-  of_buffer.end_progress(edit)
-  edit.proposal = proposals.new(edit.region, edit.base, lines, edit.proposal)
-  local placed = proposals.refresh(edit.proposal)
-  if placed and #placed == 0 then
-    return of_buffer.decide(edit, "The model proposed no change.")
-  elseif of_buffer.accepts(edit.bufnr) then
-    edit.is_automatic = true
-    return edit.actions.accept_change()
-  end
-  of_buffer.draw(edit)
-  present.reveal(edit)
-  if event.note ~= "" then
-    say.line(event.note, severity.WARN)
-  elseif before then
-    local is_same = vim.deep_equal(before, proposals.result(edit.proposal))
-    say.hint(is_same and { "The model made the same proposal again", "Same proposal again" } or "New proposal")
-  end
-end
-
 ---Open the chat of an edit.
 ---@param edit CodeCompanion.StandingEdit
 ---@param opts? { hidden?: boolean }
@@ -116,19 +92,43 @@ local function open_beside(edit)
   return not is_hidden
 end
 
----Show a reply that is not an edit.
+---Show a reply that changes nothing in its chat.
 ---@param edit CodeCompanion.StandingEdit
----@param event table edit_ended event
-local function show_answer(edit, event)
-  of_buffer.finish(edit)
+---@param reason string A sentence
+local function show_answer(edit, reason)
   local is_shown = open_beside(edit)
   local place = is_shown and "It is in the chat" or ":CodeCompanionChat Toggle shows it"
   say.line({
-    ("%s %s; the buffer was not changed. :CodeCompanion asks again."):format(event.note, place),
-    ("%s %s; :CodeCompanion asks again."):format(event.note, place),
+    ("%s %s; the buffer was not changed. :CodeCompanion asks again."):format(reason, place),
+    ("%s %s; :CodeCompanion asks again."):format(reason, place),
     is_shown and "No edit: see the chat. :CodeCompanion asks again." or ("No edit. %s."):format(place),
     is_shown and "No edit: see the chat" or "No edit: see the last chat",
   })
+end
+
+---@param edit CodeCompanion.StandingEdit
+---@param event table edit_ended event
+local function propose(edit, event)
+  local lines = present.made_of(edit.asked, event.placement, event.lines)
+  local before = edit.proposal and proposals.result(edit.proposal)
+  of_buffer.end_progress(edit)
+  edit.proposal = proposals.new(edit.region, edit.base, lines, edit.proposal)
+  local placed = proposals.refresh(edit.proposal)
+  if placed and #placed == 0 then
+    of_buffer.decide(edit)
+    return show_answer(edit, "The reply contains no change.")
+  elseif of_buffer.accepts(edit.bufnr) then
+    edit.is_automatic = true
+    return edit.actions.accept_change()
+  end
+  of_buffer.draw(edit)
+  present.reveal(edit)
+  if event.note ~= "" then
+    say.line(event.note, severity.WARN)
+  elseif before then
+    local is_same = vim.deep_equal(before, proposals.result(edit.proposal))
+    say.hint(is_same and { "The model made the same proposal again", "Same proposal again" } or "New proposal")
+  end
 end
 
 ---@param edit CodeCompanion.StandingEdit
@@ -137,7 +137,8 @@ local function ended(edit, event)
   if event.outcome == "failed" then
     fail(edit, event.error)
   elseif event.outcome == "answer" then
-    show_answer(edit, event)
+    of_buffer.finish(edit)
+    show_answer(edit, event.note)
   elseif event.placement == "new" then
     show_new_buffer(edit, event)
   else
