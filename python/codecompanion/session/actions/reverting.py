@@ -284,13 +284,14 @@ class Reverter:
         await context.recorder.end(change_id, ChangeResult(state="written"))
 
     async def _tell_model(self, name: str, which: str, *, back: bool) -> None:
-        """Add a note to the next request that says which change of a file was reverted; show it to the user too."""
+        """Add a note to the next request that says which change of a file was reverted."""
         await self._add_note(revert_note(name, which, self._chat.services.new_token(), back=back))
 
     async def _add_note(self, note: Message) -> None:
         self._chat.context.add(note)
         await self._chat.context.join("", self._chat.log.view.cycle + 1)
-        self._chat.notice(Severity.INFO, sentence_for_user(note))
+        if sentence := sentence_for_user(note):
+            self._chat.notice(Severity.INFO, sentence)
         self._chat.show_meter()
 
 

@@ -242,7 +242,8 @@ class _Drawing:
         elif message.tag in CHANGE_TAGS:
             from codecompanion.session.files.revert_note import sentence_for_user  # not needed at startup
 
-            yield Entry(kind="note", text=sentence_for_user(message))
+            if sentence := sentence_for_user(message):
+                yield Entry(kind="note", text=sentence)
         elif message.tag == SUMMARY_TAG:
             # A chat restored from a checkpoint begins with a summary; other summaries are drawn with their change.
             text = bare_summary(message.text)

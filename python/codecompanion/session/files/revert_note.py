@@ -1,13 +1,11 @@
-"""The notes on reverted, reapplied and missing file changes: a message for the model, and a sentence for the user."""
+"""The notes for the model on reverted, reapplied and missing file changes, and the sentence for the user."""
 
 from __future__ import annotations
 
 from codecompanion.formats.regex import regex
 from codecompanion.model.messages import REAPPLIED_TAG, REVERTED_TAG, Message
 
-_NOTE = regex(r"The user (?P<verb>reverted|reapplied) (?P<which>.+?) of `")
 _MISSING = regex(r"`(?P<name>.+)` no longer has (?P<which>.+?)\. Read the file again")
-_FOR_USER = {"your change": "a change", "a part of your change": "part of a change"}
 
 
 def revert_note(name: str, which: str, message_id: str, *, back: bool) -> Message:
@@ -26,15 +24,9 @@ def missing_note(name: str, which: str, message_id: str) -> Message:
 
 
 def sentence_for_user(note: Message) -> str:
-    """Return what a note says, as the user reads it in the chat: `You reverted 2 changes in calc.py.`."""
-    missing = _MISSING.match(note.text)
-    if missing:
-        return missing_sentence(note.path or "", missing["which"])
-    found = _NOTE.match(note.text)
-    verb, which = found.group("verb", "which") if found else (note.tag, "changes")
-    return f"You {verb} {_FOR_USER.get(which, which.removeprefix('your '))} in {note.path}."
-
-
-def missing_sentence(name: str, which: str) -> str:
-    """Return the sentence that says which changes a file no longer has."""
-    return f"{name} no longer has {which.replace('a part of your', 'part of the').replace('your', 'the')}."
+    """Return what the chat shows of a note: missing changes, but not a revert, which the row of its call shows."""
+    found = _MISSING.match(note.text)
+    if not found:
+        return ""
+    which = found["which"].replace("a part of your", "part of the").replace("your", "the")
+    return f"{note.path} no longer has {which}."
