@@ -18,11 +18,12 @@ def test_the_fold_keeps_the_diff_and_gx_reverts_and_reapplies_the_change(desk):
     buffer = user.open()
     user.say()
     user.nvim.command("tabfirst")
-    user.nvim.wait_screen(r"▸ ✓ insert_edit a.txt · \+2 −1")
+    user.nvim.wait_screen(r"▸ ✓ insert_edit a.txt · \+2 −1 +\[e, then gX reverts")
     user.nvim.feed("u")
     user.nvim.wait_screen(r"Nothing to undo in the input; \[e, then gX reverts the change of a.txt")
     assert "▎ 5 - line 5\n▎ 5 + five\n▎ 6 + and more\n" in user.chat.text()
     go_to_change(user)
+    user.nvim.wait_screen(r"▸ ✓ insert_edit a.txt · \+2 −1 +gX revert\n")
     user.nvim.feed("K")
     user.nvim.wait_screen(r"\+ +6 and more")
     user.nvim.feed("q")
@@ -36,12 +37,14 @@ def test_the_fold_keeps_the_diff_and_gx_reverts_and_reapplies_the_change(desk):
     user.nvim.feed("u")
     user.nvim.wait_screen("gX reapplies this file change")
     assert "You reverted" not in user.nvim.screen(), "its line and the message say it"
+    assert "gX revert\n" not in user.nvim.screen()
     assert user.disk() == TEXT
     assert user.lines(buffer)[4] == "line 5"
     assert not user.is_modified(buffer)
     user.chat.say("and now?")
     told = [m["content"] for m in user.server.requests[-1].json["messages"] if m["role"] == "user"]
     assert any("The user reverted your change of `a.txt`" in str(text) for text in told)
+    assert not any("gX" in str(text) for text in told), "the keys are for the user"
     go_to_change(user)
     user.nvim.feed("gX")
     user.nvim.wait_for(lambda: "five\n" in user.disk(), "the change to be brought back")

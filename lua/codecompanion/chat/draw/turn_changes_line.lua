@@ -63,7 +63,7 @@ function M.take(chat, event)
   if event.change then
     chat.turn_changes = chat.turn_changes or {}
     chat.turn_changes[#chat.turn_changes + 1] = vim.deepcopy(event.change)
-    chat.has_changed_files = true
+    chat.has_changed_files, chat.newest_edit = true, event.call_id
   end
 end
 

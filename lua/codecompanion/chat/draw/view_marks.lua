@@ -5,6 +5,7 @@ local blocks = require("codecompanion.chat.draw.blocks")
 local card = require("codecompanion.chat.draw.card")
 local fit = require("codecompanion.text.fit")
 local folds = require("codecompanion.chat.buffer.folds")
+local keys = require("codecompanion.chat.state.configured_keys")
 local gone = require("codecompanion.chat.state.removed_messages")
 local marks = require("codecompanion.chat.buffer.row_marks")
 local replaced = require("codecompanion.chat.draw.replaced_answers")
@@ -16,7 +17,37 @@ local M = {}
 M.keys_ns = api.nvim_create_namespace("codecompanion.chat.cleared_keys")
 local ID, MIN_GAP = 1, 2
 
----Return the row under the cursor of the chat's window, and the keys to show if it is a cleared result.
+---Return the first wording that fits at the right edge of a line.
+---@param wordings string[] Longest first
+---@param room integer Cells beside the text of the line
+---@return string?
+local function fitting(wordings, room)
+  return vim.iter(wordings):find(function(text)
+    return text ~= "" and MIN_GAP + api.nvim_strwidth(text) <= room
+  end)
+end
+
+---Return whether a call has changed a file, and a key reverts that now.
+---@param chat CodeCompanion.Chat
+---@param item? table
+---@return boolean
+local function can_revert(chat, item)
+  return chat.state == "idle" and item ~= nil and item.change ~= nil and not item.change.reverted
+end
+
+---Return the keys of a result or of a file change.
+---@param chat CodeCompanion.Chat
+---@param item table
+---@return string
+local function keys_of(chat, item)
+  if item.cleared then
+    return blocks.cleared_keys(item.cleared)
+  end
+  local revert = can_revert(chat, item) and keys.keys("revert_change", "n")[1]
+  return revert and revert .. " revert" or ""
+end
+
+---Return the row under the cursor of the chat's window, and the keys to show there.
 ---@param chat CodeCompanion.Chat
 ---@return integer? row
 ---@return string? text
@@ -32,25 +63,41 @@ local function find(chat)
     return nil -- most rows: no need to look up marks
   end
   local item = marks.item_at(chat, row)
-  if not item or not item.cleared or marks.item_rows(chat, item) ~= row then
+  if not item or marks.item_rows(chat, item) ~= row then
     return nil
   end
-  local text, room = blocks.cleared_keys(item.cleared), fit.room(win)
+  local room = fit.room(win)
   local fold = closed_at > 0 and folds.at(chat, row) or nil
   local width = fold and fit.width(fold.text(room)) or vim.fn.virtcol({ row + 1, "$" }) - 1
-  -- it would cover the text of the line
-  local has_room = width + MIN_GAP + api.nvim_strwidth(text) <= room
-  return row, has_room and text or nil
+  return row, fitting({ keys_of(chat, item) }, room - width)
 end
 
----Show the keys of a cleared result at the right edge of its line while the cursor is on it, with one mark that is
----moved.
+---Return the row of the last file change since the last message, and the keys that go there and revert it.
+---@param chat CodeCompanion.Chat
+---@return integer? row
+---@return string? text
+local function newest_edit(chat)
+  local item = chat.newest_edit and chat.calls[chat.newest_edit]
+  local go, revert = keys.keys("previous_change", "n")[1], keys.keys("revert_change", "n")[1]
+  if not can_revert(chat, item) or item.cleared or not (go and revert) then
+    return nil
+  end
+  local row, room = marks.item_rows(chat, item), fit.narrowest(chat)
+  local wordings = { ("%s, then %s reverts"):format(go, revert), ("%s, %s revert"):format(go, revert) }
+  return row, row and fitting(wordings, room - fit.width(blocks.tool_chunks(item, room)))
+end
+
+---Show keys at the right edge of a line, with one mark that is moved: those of a cleared result or a file change while
+---the cursor is on it, otherwise how to revert the newest change.
 ---@param chat CodeCompanion.Chat
 ---@param is_leaving? boolean The cursor is leaving the window
 function M.show_keys(chat, is_leaving)
   local row, text
   if not is_leaving then
     row, text = find(chat)
+  end
+  if not text then
+    row, text = newest_edit(chat)
   end
   if not text then
     if chat.keys_shown then

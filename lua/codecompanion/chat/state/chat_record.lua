@@ -32,7 +32,8 @@ M.ID_BYTES = 6
 ---@field shown? string The visible part of a reply that was streaming when the host exited
 ---@field clearing? boolean The user has asked to clear it
 ---@field being_drawn? CodeCompanion.Drawn Set while it is being drawn
----@field keys_shown? boolean The line under the cursor shows the keys of a cleared result
+---@field keys_shown? boolean A line shows keys at its right edge
+---@field newest_edit? string Call of the last file change since the last message
 ---@field just_cleared? boolean It was cleared, and nothing has been sent since
 ---@field yolo boolean
 ---@field touched boolean It has content

@@ -152,6 +152,7 @@ function M.state(chat, event)
     chat.header = false -- a redraw during an undo treated it as a running turn
   end
   activity.count_wait(chat)
+  view_marks.show_keys(chat) -- a file change is reverted between turns only
 end
 
 function M.queued(chat, event)
@@ -159,7 +160,7 @@ function M.queued(chat, event)
 end
 
 function M.message_sent(chat, event)
-  chat.just_cleared, chat.just_detached = nil, nil
+  chat.just_cleared, chat.just_detached, chat.newest_edit = nil, nil, nil
   stream.finish(chat)
   chat.header = false
   notices.question_changed(chat)
@@ -253,6 +254,7 @@ end
 function M.changes_reverted(chat, event)
   tools.reverted(chat, event.change_ids, event.unsaved_ids or {})
   turn_line.reverted(chat, event.change_ids)
+  view_marks.show_keys(chat)
 end
 
 function M.approval_requested(chat, event)
