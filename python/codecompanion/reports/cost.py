@@ -32,18 +32,20 @@ from codecompanion.reports.markdown import (
     usd_text,
 )
 from codecompanion.reports.money import (
+    all_chats,
     costs_time,
     headline,
     is_unpriced,
     known_usd,
     no_price,
+    price_setting,
     price_text,
     unknown_prices,
 )
 from codecompanion.reports.record import OTHER_PURPOSES, Call, Record, Stretch, failed_exit
 from codecompanion.reports.spending_budgets import Budget
 
-FENCE = "```"
+FENCE, CHART = "```", "## Tokens per request"
 NARROW = 60
 """Window columns below which tables use shorter words."""
 MIN_BARS = 3
@@ -82,7 +84,7 @@ def cost_report(
     if not record.forked_from:
         branch = []
     if not calls:
-        return CostReport("\n".join(["# Cost of this chat", "", *branch, EMPTY, *_budgets(budgets, Sums())]))
+        return CostReport("\n".join(["# Cost of this chat", "", *branch, EMPTY, *_budgets(budgets)]))
     sums, sizes = sum_calls(calls), context_sizes(record)
     savings = estimate_savings(record, sizes)
     chart = size_chart(sizes, page.width, ascii=page.ascii) if len(sizes) >= MIN_BARS else []
@@ -90,7 +92,8 @@ def cost_report(
         f"# {headline(sums)}",
         "",
         *branch,
-        *_summary(record, sums, savings, page),
+        *_summary(record, sums, budgets, page),
+        *_saved(sums, savings, page),
         *_requests(chart, sizes, savings),
         *_tokens(sums, page),
         *_counts(counts, page),
@@ -98,7 +101,7 @@ def cost_report(
         *_cache(calls, sums, page),
         *_management(savings),
         *_calls(record, sums),
-        *_budgets(budgets, sums),
+        *_budgets(budgets),
         *_turns(record, sums, page),
     ]
     text = page_text(lines)
@@ -109,7 +112,8 @@ def _spans(text: str, chart: Sequence[ChartLine]) -> tuple[tuple[int, int, int, 
     """Return the coloured ranges of the chart at its position in the report."""
     if not chart:
         return ()
-    first = text.split("\n").index(FENCE) + 1
+    lines = text.split("\n")
+    first = lines.index(FENCE, lines.index(CHART)) + 1
     return tuple(
         (line, span.first, span.end, span.ink) for line, drawn in enumerate(chart, first) for span in drawn.spans
     )
@@ -119,7 +123,7 @@ def _requests(chart: Sequence[ChartLine], sizes: Sequence[ContextSize], savings:
     """Return the chart and the two sums that it shows."""
     if not chart:
         return []
-    lines = ["", "## Tokens per request", "", FENCE, *(line.text for line in chart), FENCE]
+    lines = ["", CHART, "", FENCE, *(line.text for line in chart), FENCE]
     if not savings.tokens:
         return lines
     sent = total_sent(sizes)
@@ -132,19 +136,31 @@ def _requests(chart: Sequence[ChartLine], sizes: Sequence[ContextSize], savings:
     return [*lines, "", note]
 
 
-def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[str]:
-    """Return the summary lines: total, cache and savings together."""
+def _summary(record: Record, sums: Sums, budgets: Sequence[Budget], page: Page) -> list[str]:
+    """Return the summary lines: number of requests, sum of all chats, source of the prices."""
     turns = len(record.turns)
     with_usage = sum(any(call.reported for call in turn.calls) for turn in record.turns)
     of_turns = f", {with_usage} of {counted(turns, 'turn')}" if with_usage < turns else ""
-    reported = f"{sums.calls - sums.silent} of {counted(sums.calls, 'request')}{of_turns}" if sums.silent else "all"
-    lines = [f"{counted(sums.calls, 'request')} in {counted(turns, 'turn')}. Usage reported for {reported}."]
+    reported = f" Usage reported for {sums.calls - sums.silent} of {counted(sums.calls, 'request')}{of_turns}."
+    total = next((budget for budget in budgets if budget.scope == "total"), None)
+    elsewhere = total.unpriced - sums.unpriced if total else 0
+    lines = [
+        f"{counted(sums.calls, 'request')} in {counted(turns, 'turn')}.{reported if sums.silent else ''}"
+        f"{all_chats(total, sums) if total else ''}"
+    ]
     if sums.priced:
         first, last = (day_text(call.ts, page) for call in (record.calls[0], record.calls[-1]))
         days = f"of {first}" if first == last else f"of each day, {first} to {last}"
         table = f"else the list prices of {page.price_table}" if page.price_table else "else list prices"
         lines.append(f"Prices {days}: your `opts.price`, {table}.")
-    lines += unknown_prices(record.calls)
+    if later := sum(call.priced_later for call in record.calls):
+        have = "was sent before its" if later == 1 else "were sent before their"
+        lines.append(f"{counted(later, 'request')} {have} price was known: counted at today's price.")
+    if unknown := unknown_prices(record.calls, elsewhere):
+        lines.append(
+            f"{unknown} Set it in `opts` or `setup()`, in US dollars per million tokens; it also applies to requests"
+            " already sent:"
+        )
     if sums.local:
         adapters = sorted({call.adapter for call in record.calls if call.is_local})
         took = f", in {duration_text(sums.local_ms)}" if sums.local_ms else ""
@@ -154,7 +170,7 @@ def _summary(record: Record, sums: Sums, savings: Savings, page: Page) -> list[s
         adapters = sorted({call.adapter for call in record.calls if call.is_included and not call.is_local})
         those = counted(sums.included - sums.local, "request")
         lines.append(f"Included in a plan: {those} ({', '.join(adapters)}), no token charge, not counted in budgets.")
-    return [*lines, *_saved(sums, savings, page)]
+    return [*lines, *price_setting(record.calls)]
 
 
 def _saved(sums: Sums, savings: Savings, page: Page) -> list[str]:
@@ -195,7 +211,7 @@ def _tokens(sums: Sums, page: Page) -> list[str]:
         *(() if is_unpriced(sums) and not sums.estimated_tokens else (("all", sums.total_tokens, 0, ""),)),
     )
     rows = [
-        (what, f"{n:,}", f"{share_text(n, whole)}{'' if is_narrow else of}" if whole else "")
+        (what, f"{n:,}", f"{share_text(n, whole)}{'' if is_narrow else of}" if _is_telling(n, whole) else "")
         for what, n, whole, of in figures
         if n or not whole
     ]
@@ -203,6 +219,11 @@ def _tokens(sums: Sums, page: Page) -> list[str]:
         not_above = "not above" if is_narrow else "an estimate, not included above"
         rows.append((f"{'' if is_narrow else 'prompts '}without usage", f"~{sums.estimated_tokens:,}", not_above))
     return ["", "## Tokens", "", *table(("what", "tokens", "share"), rows, page.width, "lr")]
+
+
+def _is_telling(tokens: int, whole: int) -> bool:
+    """Return whether a share is not rounded to 0 % or, although there are other tokens, to 100 %."""
+    return whole > 0 and (tokens == whole or 0 < round(100 * tokens / whole) < 100)
 
 
 def _counts(counts: LocalCounts | None, page: Page) -> list[str]:
@@ -323,20 +344,10 @@ def _has_pruned(event: PolicyEvent) -> bool:
     return event.name == "context_pruned" and any(figures)
 
 
-def _budgets(budgets: Sequence[Budget], sums: Sums) -> list[str]:
-    """Return a line per budget; without a budget, the sum of all chats is shown if this chat is only a part of it."""
-
-    def is_part(budget: Budget) -> bool:
-        return usd_text(budget.spent_usd) != usd_text(sums.usd) or budget.unpriced > sums.unpriced
-
-    lines: list[str] = []
-    for title, is_limited in (("Budgets", True), ("All chats", False)):
-        shown = [
-            budget for budget in budgets if (budget.limit_usd > 0) is is_limited and (is_limited or is_part(budget))
-        ]
-        if rows := [f"- {line}" for budget in shown if (line := budget.line())]:
-            lines += ["", f"## {title}", "", *rows]
-    return lines
+def _budgets(budgets: Sequence[Budget]) -> list[str]:
+    """Return a line per budget."""
+    rows = [f"- {budget.line()}" for budget in budgets if budget.limit_usd > 0]
+    return ["", "## Budgets", "", *rows] if rows else []
 
 
 def _turns(record: Record, whole: Sums, page: Page) -> list[str]:

@@ -8,8 +8,9 @@ from codecompanion.formats.plural import counted
 from codecompanion.reports.call_totals import Sums, sum_calls
 from codecompanion.reports.markdown import INCLUDED, LOCAL, PRICE_UNKNOWN, duration_text, tokens_text, usd_text
 from codecompanion.reports.record import Call
+from codecompanion.reports.spending_budgets import Budget
 
-EXAMPLE = "{ input = 0.5, output = 1.5 }"
+EXAMPLE = "opts = { price = { input = 0.5, output = 1.5 } }"
 UNKNOWN = "unknown"
 """Text for an unknown price in a column of costs."""
 
@@ -18,7 +19,7 @@ def headline(sums: Sums) -> str:
     """Return the title of the report: the cost or its known part, or the token count if no price is known."""
     if is_unpriced(sums):
         tokens, estimated = sums.total_tokens, sums.estimated_tokens
-        return f"Usage of this chat: {f'~{tokens_text(tokens + estimated)}' if estimated else f'{tokens:,}'} tokens"
+        return f"Cost of this chat: {f'~{tokens_text(tokens + estimated)}' if estimated else f'{tokens:,}'} tokens"
     return f"Cost of this chat: {_cost(sums)}"
 
 
@@ -35,20 +36,40 @@ def _cost(sums: Sums) -> str:
     return f"{usd_text(sums.usd)}{' and more' if sums.unpriced else ''}"
 
 
-def unknown_prices(calls: Iterable[Call]) -> list[str]:
-    """Return a sentence on the calls without a known price, and the options that set it; [] if there are none."""
-    unpriced = [call for call in calls if call.reported and call.cost_usd is None]
+def unknown_prices(calls: Iterable[Call], elsewhere: int = 0) -> str:
+    """Return how many calls have no known price, of which models; "" if all have one.
+
+    `elsewhere`: the number of such calls in other chats.
+    """
+    unpriced = _unpriced(calls)
     if not unpriced:
-        return []
-    count = sum_calls(unpriced).unpriced
+        return ""
     models = ", ".join(sorted({call.model or call.adapter for call in unpriced}))
-    names = sorted({call.adapter for call in unpriced})
-    keys = [f".{name}" if name.isidentifier() else f'["{name}"]' for name in names]
-    return [
-        f"{PRICE_UNKNOWN.capitalize()} for {counted(count, 'request')} ({models}). To set it for new requests, in US"
-        " dollars per million tokens, put in setup():",
-        *(f"`adapters.http{key}.opts.price = {EXAMPLE}`" for key in keys),
-    ]
+    others = f" and for {elsewhere:,} in other chats" if elsewhere > 0 else ""
+    return f"{PRICE_UNKNOWN.capitalize()} for {counted(sum_calls(unpriced).unpriced, 'request')} ({models}){others}."
+
+
+def price_setting(calls: Iterable[Call]) -> list[str]:
+    """Return the configuration that sets the unknown prices of the calls, as a block of Lua; [] if there are none."""
+    names = sorted({call.adapter for call in _unpriced(calls)})
+    keys = [name if name.isidentifier() else f'["{name}"]' for name in names]
+    price = (f"    {key} = {{\n      {EXAMPLE}, -- add this line\n    }}," for key in keys)
+    return ["", "```lua", "adapters = {", "  http = {", *price, "  },", "},", "```"] if names else []
+
+
+def all_chats(total: Budget, sums: Sums) -> str:
+    """Return the sum of all chats, if this chat is only a part of it and the sum is not listed under “Budgets”."""
+    if total.limit_usd or (usd_text(total.spent_usd) == usd_text(sums.usd) and total.unpriced <= sums.unpriced):
+        return ""
+    unknown = f"{PRICE_UNKNOWN} for {counted(total.unpriced, 'request')}"
+    if not total.spent_usd:
+        return "" if sums.unpriced else f" All chats: {unknown}."
+    more = "" if not total.unpriced else " and more" if sums.unpriced else f", {unknown}"
+    return f" All chats: {usd_text(total.spent_usd)}{more}."
+
+
+def _unpriced(calls: Iterable[Call]) -> list[Call]:
+    return [call for call in calls if call.reported and call.cost_usd is None]
 
 
 def no_price(sums: Sums) -> str:

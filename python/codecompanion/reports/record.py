@@ -8,10 +8,11 @@ apart.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
+from codecompanion.formats.cutting import without_code
 from codecompanion.model import history
 from codecompanion.model.messages import GO_ON_TAG, UPDATE_TAG, Message, Usage, is_typed_by_user
 
@@ -25,7 +26,8 @@ _AFTER_COMPACTION = "(continued after a compaction)"
 class Call(msgspec.Struct):
     """One provider call. `sent` is None for a call known only by its usage, `ended` is None while it runs.
 
-    `purpose`: "chat", "summary" or one of `OTHER_PURPOSES`.
+    `purpose`: "chat", "summary" or one of `OTHER_PURPOSES`. `priced_later`: number of reports whose price was unknown
+    when they were logged.
     """
 
     ts: float
@@ -35,6 +37,14 @@ class Call(msgspec.Struct):
     sent: history.RequestSent | None = None
     ended: history.RequestEnded | None = None
     reported: list[history.UsageReported] = msgspec.field(default_factory=list)
+    priced_later: int = 0
+
+    def price_again(self, priced_now: Callable[[history.UsageReported], history.UsageReported]) -> None:
+        """Price the reports that had no known price when they were logged, as far as it is known now."""
+        for index, report in enumerate(self.reported):
+            if report.cost_usd is None and (now := priced_now(report)).cost_usd is not None:
+                self.reported[index] = now
+                self.priced_later += 1
 
     @property
     def passes(self) -> Iterator[Usage]:
@@ -180,9 +190,9 @@ class LogReader:
                     self.now.after = self.now = Stretch(follows=self.now.number)
                 self._newest = None
             case history.MessageAdded(message=message) if is_typed_by_user(message):
-                self._question = message.text
+                self._question = without_code(message.text)
                 if all(call.purpose == "gathering" for call in self.now.calls):  # this is before the question
-                    self.now.question = message.text
+                    self.now.question = self._question
             case history.MessageAdded(message=message) if message.tag == GO_ON_TAG:
                 self._question = _CONTINUED
                 if not self.now.calls:

@@ -68,14 +68,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def line(self) -> str:
-        """Return the line for `/cost`, or "" without a limit, unless it has the sum of all chats."""
+        """Return the line for `/cost`."""
         name = "This chat" if self.scope == "chat" else "All chats"
-        if not self.limit_usd:  # below the heading “All chats”
-            if self.scope == "chat" or not (self.spent_usd or self.unpriced):
-                return ""
-            if not self.spent_usd:
-                return f"No request has a known price ({counted(self.unpriced, 'request')})."
-            return f"{usd_text(self.spent_usd)}, no budget.{self._uncounted()}"
         if self.unpriced and not self.spent_usd:
             return f"{name}: a budget of {usd_text(self.limit_usd)}.{self._uncounted()}"
         share = round(100 * self.spent_usd / self.limit_usd)

@@ -144,7 +144,7 @@ def _calls(turn: Stretch, page: Page) -> list[str]:
                 for edit in report.server_edits
             ]
     unknown = unknown_prices(turn.calls)
-    return [*lines, "", *unknown] if unknown else lines
+    return [*lines, "", f"{unknown} `/cost` shows how to set it."] if unknown else lines
 
 
 def _call_table(turn: Stretch, page: Page) -> list[str]:

@@ -25,7 +25,7 @@ import msgspec
 
 from codecompanion.errors import StoreCorrupt, StoreError
 from codecompanion.formats.plural import counted
-from codecompanion.model.history import EventPayload, LogEvent
+from codecompanion.model.history import EventPayload, LogEvent, UsageReported
 from codecompanion.model.messages import Message
 from codecompanion.store import lease
 from codecompanion.store.damage.renewal import Renewal
@@ -37,7 +37,7 @@ from codecompanion.store.log.encoding import storable
 from codecompanion.store.log.event_rows import Row
 from codecompanion.store.log.scratch import Calibration
 from codecompanion.store.log.tail_state import TailState, read_state, save_state
-from codecompanion.store.log.totals import SessionInfo, Spent, list_rows, read_spent, read_totals
+from codecompanion.store.log.totals import SessionInfo, Spent, list_rows, read_spent, read_totals, read_unpriced
 from codecompanion.store.search.inner_index import Completion, is_complete
 from codecompanion.store.sqlite_connection import SEE_RESTORE, Database, create_private_file
 from codecompanion.store.writer_thread import Writer
@@ -252,6 +252,11 @@ class Store:
         """Return the cost so far of a chat, or of all chats; appended events count immediately."""
         with self._reading() as connection:
             return read_spent(connection, chat_id)
+
+    def unpriced(self, chat_id: str | None = None) -> list[UsageReported]:
+        """Return the usage reports without a price of a chat, or of all chats."""
+        with self._reading() as connection:
+            return read_unpriced(connection, chat_id)
 
     def search(
         self, query: str, chat_id: str | None = None, limit: int = 50, seqs: Collection[int] | None = None

@@ -75,9 +75,12 @@ def test_an_unknown_price_is_never_zero() -> None:
     log.change("edited", 100_000, 60_000)
     log.call(Usage(1_000, 10), priced=False)
     text = written(log, *(Budget(scope=scope, limit_usd=0, warn_at=0, spent_usd=0, unpriced=1) for scope in SCOPES))
-    assert text.startswith("# Usage of this chat: 5,020 tokens\n")
-    assert "Price unknown for 2 requests (claude). To set it for new requests" in text
-    assert "\n`adapters.http.anthropic.opts.price = { input = 0.5, output = 1.5 }`\n" in text
+    assert text.startswith("# Cost of this chat: 5,020 tokens\n")
+    assert "Price unknown for 2 requests (claude). Set it in `opts` or `setup()`" in text
+    assert (
+        "\n    anthropic = {\n      opts = { price = { input = 0.5, output = 1.5 } }, -- add this line\n    },\n"
+        in text
+    )
     assert text.lower().count(PRICE_UNKNOWN) == 1
     assert "$" not in text
     assert not {"cost", "money"} & {cell.strip() for line in text.splitlines() for cell in line.split("|")}
@@ -92,7 +95,7 @@ def test_an_amount_is_shown_once() -> None:
     budgets = [Budget(scope=scope, limit_usd=0, warn_at=0, spent_usd=3) for scope in SCOPES]
     assert written(log, *budgets).count("$3.00") == 1
     text = written(log, budgets[0], Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=4, unpriced=1))
-    assert "## All chats\n\n- $4.00, no budget. 1 request without a known price is not counted.\n" in text
+    assert "\n1 request in 1 turn. All chats: $4.00, price unknown for 1 request.\n" in text
     log.begin("again")
     log.call(Usage(1_000_000))
     log.end()
@@ -106,7 +109,7 @@ def test_two_requests_without_a_price_have_one_total_and_no_chart() -> None:
     log.call(Usage(1_000, 10), priced=False)
     log.call(Usage(1_200, 10), priced=False)
     text = written(log)
-    assert text.startswith("# Usage of this chat: 2,220 tokens\n")
+    assert text.startswith("# Cost of this chat: 2,220 tokens\n")
     assert text.count("2,220") == 1
     assert "Tokens per request" not in text
     log.call(Usage(1_400, 10), priced=False)
@@ -128,21 +131,68 @@ def test_a_command_that_failed_is_not_an_error_of_its_tool() -> None:
 
 
 def test_the_requests_of_other_chats_count_without_a_price() -> None:
-    """The sum of all chats is shown even if no price is known."""
+    """The sum of all chats is at the top, even if no price is known; the two counts are in one sentence."""
     log = LogWriter()
     log.begin("q")
     log.call(Usage(1_000, 10), priced=False)
     budgets = [Budget(scope=scope, limit_usd=0, warn_at=0, spent_usd=0, unpriced=1) for scope in SCOPES]
-    assert "## All chats" not in written(log, *budgets)
+    assert "chats" not in written(log, *budgets)
     text = written(log, budgets[0], Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=0, unpriced=9))
-    assert "## All chats\n\n- No request has a known price (9 requests).\n" in text
+    assert "Price unknown for 1 request (claude) and for 8 in other chats." in text
+    log.call(Usage(1_000_000))
+    budgets = [budgets[0], Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=3, unpriced=9)]
+    text = written(log, *budgets)
+    assert "chats: $" not in text.replace("All chats: $3.00 and more", "", 1)
+    free = LogWriter()
+    free.begin("q")
+    free.call(Usage(1_000, 10), local=True)
+    total = Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=0, unpriced=9)
+    assert "in 1 turn. All chats: price unknown for 9 requests.\n" in written(free, total)
+
+
+def test_a_price_that_was_set_later_also_counts_for_earlier_requests() -> None:
+    """The report says so; a request that still has no price stays unknown."""
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(1_000_000), priced=False)
+    log.call(Usage(2_000), priced=False, model="other")
+    record = read_log(log.events)
+
+    def priced_now(report: UsageReported) -> UsageReported:
+        return msgspec.structs.replace(report, cost_usd=3.0 if report.model == "claude" else None)
+
+    for call in record.calls:
+        call.price_again(priced_now)
+    text = cost_report(record, PAGE).text
+    assert text.startswith("# Cost of this chat: $3.00 and more\n")
+    assert "\n1 request was sent before its price was known: counted at today's price.\n" in text
+    assert "Price unknown for 1 request (other)." in text
+
+
+def test_a_share_that_is_rounded_to_none_or_all_is_left_out() -> None:
+    log = LogWriter()
+    log.begin("q")
+    log.call(Usage(5_345, 17), priced=False)
+    assert "0 %" not in written(log)
+    log.call(Usage(1_000, 80), priced=False)
+    assert "| output  |     97 | 2 % of all tokens  |" in written(log)
+
+
+def test_the_table_of_turns_quotes_the_question_and_not_the_code() -> None:
+    log = LogWriter()
+    log.begin("calc.py:1-2\n```python\ndef add(a, b):\n    return a - b\n```\nwhy is this wrong?")
+    log.call(Usage(100, 10))
+    log.end()
+    record = read_log(log.events)
+    assert "| why is this wrong?" in cost_report(record, PAGE).text
+    assert trace_report(record, find_turn(record, 1), PAGE).startswith("# Turn 1 of 1: why is this wrong?\n")
 
 
 def test_an_option_of_an_adapter_with_an_odd_name_is_valid_lua() -> None:
     log = LogWriter()
     log.begin("q")
     log.add(UsageReported(message_id="m", adapter="my-server", model="m", usage=Usage(5), estimated_prompt_tokens=5))
-    assert '`adapters.http["my-server"].opts.price = {' in written(log)
+    assert '\n    ["my-server"] = {\n      opts = { price = {' in written(log)
 
 
 def test_a_short_chat_has_no_line_for_nothing() -> None:
@@ -183,7 +233,7 @@ def test_a_chat_without_usage_is_reported_by_estimates() -> None:
     text = written(log)
     assert "| prompts without usage | ~2,000 | an estimate, not included above |" in text
     assert "~50.0k not sent" in text
-    assert text.startswith("# Usage of this chat: ~5.1k tokens")
+    assert text.startswith("# Cost of this chat: ~5.1k tokens")
     assert "- 1 request for summaries: 3.1k tokens\n" in text
     assert "|    1 |  ~5.0k |" in text
 
@@ -261,7 +311,7 @@ def test_budgets_are_shown_with_uncounted_calls() -> None:
         Budget(scope="chat", limit_usd=2, warn_at=0, spent_usd=0, unpriced=2),
     )
     assert "- This chat: $0.20 of $0.10 (**used up**, warning from 80 %)." in text
-    assert "## All chats\n\n- $3.00, no budget. 2 requests without a known price are not counted.\n" in text
+    assert " All chats: $3.00, price unknown for 2 requests.\n" in text
     assert "- This chat: a budget of $2.00. 2 requests without a known price are not counted." in text
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from codecompanion.adapters import catalog
@@ -18,7 +19,7 @@ from codecompanion.reports.markdown import Page
 from codecompanion.reports.record import LogReader, Record
 from codecompanion.reports.trace import find_turn, trace_report
 from codecompanion.session.accounts.local_models import speed_of
-from codecompanion.session.actions.spending import Spending
+from codecompanion.session.actions.spending import Spending, priced_now
 from codecompanion.session.services import Services
 from codecompanion.wire.requests import ShowCost, ShowTrace
 
@@ -67,7 +68,10 @@ class Reports:
         self._readers[chat_id] = reader
         while len(self._readers) > MAX_CHATS:
             del self._readers[next(iter(self._readers))]
-        return reader.record()
+        record = reader.record()
+        for call in record.calls:
+            call.price_again(partial(priced_now, services))
+        return record
 
 
 def _speeds(services: Services, record: Record) -> dict[tuple[str, str], str]:

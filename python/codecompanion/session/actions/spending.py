@@ -1,7 +1,7 @@
 """Checks the budgets of a chat before a turn begins and after it ends (R-358).
 
-Spending is read from the store's running total, so the cost of a check does not depend on the chat's length. Without a
-budget, nothing is checked.
+Spending is read from the store's running total, so the cost of a check does not depend on the chat's length, unless
+requests without a price have to be priced again. Without a budget, nothing is checked.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Literal
 
 from codecompanion.errors import StoreError
+from codecompanion.model.history import UsageReported
 from codecompanion.session.services import Services
 from codecompanion.store.log.totals import Spent
 
@@ -31,11 +32,20 @@ class Spending:
         Raises:
             StoreError: the spending cannot be read.
         """
-        chat, store = self._services.settings.chat, self._services.store
+        chat = self._services.settings.chat
         return (
-            _budget("chat", chat.budget, chat.budget_warn, store.spent(self._chat_id)),
-            _budget("total", chat.total_budget, chat.total_budget_warn, store.spent()),
+            _budget("chat", chat.budget, chat.budget_warn, self._spent(self._chat_id)),
+            _budget("total", chat.total_budget, chat.total_budget_warn, self._spent()),
         )
+
+    def _spent(self, chat_id: str | None = None) -> Spent:
+        """Return the cost of a chat, or of all chats, with requests that had no price at the price they have now."""
+        spent = self._services.store.spent(chat_id)
+        if not spent.unpriced:
+            return spent
+        now = (priced_now(self._services, report).cost_usd for report in self._services.store.unpriced(chat_id))
+        costs = [cost for cost in now if cost is not None]
+        return Spent(spent.usd + sum(costs), spent.unpriced - len(costs))
 
     async def refusal(self, *adapters: str) -> str:
         """Return the reason why the budgets forbid a turn with these adapters, otherwise "".
@@ -79,6 +89,14 @@ class Spending:
     def _has_budget(self) -> bool:
         chat = self._services.settings.chat
         return chat.budget > 0 or chat.total_budget > 0
+
+
+def priced_now(services: Services, reported: UsageReported) -> UsageReported:
+    """Return a report without a price at the price that its model has now; unchanged if that is unknown, too."""
+    if reported.cost_usd is not None or reported.adapter not in services.adapters.names():
+        return reported
+    now = services.priced(reported)
+    return reported if now.included else now
 
 
 def _budget(scope: Literal["chat", "total"], limit: float, warn_at: float, spent: Spent) -> Budget:

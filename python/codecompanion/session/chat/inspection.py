@@ -11,6 +11,7 @@ from typing import Any
 from codecompanion.context.strategies import STRATEGIES
 from codecompanion.context.work import Messages
 from codecompanion.errors import InputError
+from codecompanion.formats.cutting import without_code
 from codecompanion.formats.enclosing_element import without_element
 from codecompanion.model.history import LogEvent
 from codecompanion.model.messages import (
@@ -22,6 +23,7 @@ from codecompanion.model.messages import (
     Message,
     Source,
     ToolSpec,
+    is_typed_by_user,
 )
 from codecompanion.model.provenance import is_cleared, sources_of
 from codecompanion.session.codebase.shown_code import title_of_gathered
@@ -168,6 +170,7 @@ def scaled(figures: Sequence[int], total: int) -> list[int]:
 def _row(message: Message, tokens: int, cycle: int, titles: Mapping[str, str]) -> dict[str, Any]:
     block = message.compaction
     text = message.text if block is None else block.text or UNREADABLE
+    text = without_code(text) if is_typed_by_user(message) else text
     text = " ".join((without_element(text) if message.tag in STARTING_TAGS else text).split())
     names = ", ".join(titles.get(call.id, call.name) for call in message.tool_calls)
     names = names or titles.get(message.tool_call_id or "", "")

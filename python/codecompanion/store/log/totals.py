@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 
 import msgspec
@@ -119,6 +120,23 @@ def read_spent(connection: sqlite3.Connection, chat_id: str | None = None) -> Sp
         (chat_id,),
     ).fetchone()
     return Spent(*row)
+
+
+def read_unpriced(connection: sqlite3.Connection, chat_id: str | None = None) -> list[history.UsageReported]:
+    """Return the usage reports without a price of one chat, or of all chats, without those copied from another chat."""
+    rows = connection.execute(
+        """SELECT payload FROM events WHERE type = 'usage_reported' AND instr(payload, '"cost_usd"') = 0
+            AND chat_id IN (SELECT chat_id FROM chats WHERE unpriced > 0 AND (?1 IS NULL OR chat_id = ?1))
+            AND seq > (SELECT COALESCE(MAX(seq), 0) FROM events AS fork
+                WHERE fork.chat_id = events.chat_id AND fork.type = 'chat_forked')""",
+        (chat_id,),
+    )
+    found = []
+    for (stored,) in rows:
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a damaged row
+            payload = history.decode_payload(bytes(stored))
+            found += [payload] if isinstance(payload, history.UsageReported) else []
+    return found
 
 
 def read_totals(connection: sqlite3.Connection, chat_id: str) -> Totals | None:

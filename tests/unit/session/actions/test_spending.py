@@ -8,13 +8,17 @@ import pytest
 from codecompanion.errors import InputError
 from codecompanion.model.history import UsageReported
 from codecompanion.model.messages import Usage
+from codecompanion.session.actions.cost_reports import Reports
+from codecompanion.session.actions.forking import fork
+from codecompanion.session.actions.spending import Spending
 from codecompanion.store.log.totals import Spent
 from codecompanion.wire.events import MessageSent, Notice, SubmitFailed, TurnFinished
-from codecompanion.wire.requests import Snapshot
+from codecompanion.wire.requests import ForkChat, ShowCost, Snapshot
 from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 
 MILLION = Usage(input_tokens=1_000_000, output_tokens=1)
 """The bench's price is one dollar per million tokens of a prompt."""
+HALF = Usage(input_tokens=500_000, output_tokens=1)
 
 
 def bench_with(tmp_path, store=None, **budgets):
@@ -89,12 +93,15 @@ async def test_an_answer_is_not_discarded_for_one_over_the_budget(tmp_path):
 
 async def test_calls_without_a_price_never_exhaust_a_budget(tmp_path):
     """R-359: a call without a known price does not exhaust the budget; one message and the warning mention it."""
-    bench = bench_with(tmp_path, budget=1, budget_warn=0.5)
+    usage, known = [MILLION], []
+    adapter = ScriptedAdapter("s", lambda request: says("hello", usage[-1]))
+    bench = Bench(tmp_path, adapter, settings={"budget": 1, "budget_warn": 0.5})
     session = await bench.open()
-    bench.services.price = lambda adapter, model, passes: None
+    bench.services.price = lambda adapter, model, passes: 0.6 if passes[0] in known else None
     await ask(bench, session, 1)
     await ask(bench, session, 2)
-    bench.services.price = lambda adapter, model, passes: 0.6
+    known.append(HALF)
+    usage.append(HALF)
     await ask(bench, session, 3)
     assert [event.reason for event in bench.of(TurnFinished)] == ["done", "done", "done"]
     unknown, warning = [event.text for event in bench.of(Notice) if event.level == "WARN"]
@@ -103,6 +110,24 @@ async def test_calls_without_a_price_never_exhaust_a_budget(tmp_path):
         " requests of this chat. `/cost` names the option that sets the price."
     )
     assert warning.endswith("2 requests without a known price are not counted.")
+    known.append(MILLION)
+    assert session.spending.budgets()[0].spent_usd == pytest.approx(1.8)
+
+
+async def test_a_price_that_is_set_later_also_counts_for_earlier_requests(tmp_path):
+    """R-359: of this chat and of all chats; the copied requests of a branch are counted once."""
+    bench = bench_with(tmp_path)
+    session = await bench.open()
+    bench.services.price = lambda adapter, model, passes: None
+    await ask(bench, session, 1)
+    await fork(bench.services, ForkChat(chat="chat-1", fork="branch", at="", title="", draft=""))
+    assert {budget.unpriced for budget in Spending(bench.services, "chat-1").budgets()} == {1}
+    bench.services.price = lambda adapter, model, passes: 0.5
+    chat, total = Spending(bench.services, "chat-1").budgets()
+    assert (chat.spent_usd, chat.unpriced, total.spent_usd, total.unpriced) == (0.5, 0, 0.5, 0)
+    assert Spending(bench.services, "branch").budgets()[0].spent_usd == 0
+    text = Reports().show_cost(bench.services, ShowCost(chat="chat-1"))["text"]
+    assert text.startswith("# Cost of this chat: $0.50\n")
 
 
 async def test_a_total_budget_also_reports_that_it_cannot_count_a_chat(tmp_path):
