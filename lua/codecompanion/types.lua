@@ -1240,10 +1240,13 @@
 ---@field question? string
 
 ---→ as `preview_code`: the code gathered for a message; `item`: the id of the gathered message.
+---
+---`tokens`: the size of the message as the chat shows it, which all figures follow; 0 = the current estimate.
 ---@class CodeCompanion.Request.ShowGathered
 ---@field id? integer
 ---@field chat? string
 ---@field item string
+---@field tokens? integer
 
 ---→ one sentence. Leave a snippet out of the next question, or pin it in this chat; "" means neither.
 ---@class CodeCompanion.Request.ChooseCode

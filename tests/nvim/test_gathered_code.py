@@ -16,7 +16,7 @@ from codecompanion.wire import events
 from codecompanion.wire.events import Severity
 from codecompanion.workspace.named_files import files_named
 
-BODY = "src/stack.py:10-42 of 900 · class Stack · ast 0.82 · 310 tokens\nREADME.md · common 1.00 · 90 tokens"
+BODY = "src/stack.py:10-42 of 900 · class Stack · ast 0.82\nREADME.md · common 1.00"
 TITLE = "2 snippets from 2 files"
 LONG = f"{TITLE}, 11 already sent"
 SECRET = "Sent with 1 secret file because you named it: deploy/production/certificates/clients.pem"
@@ -57,7 +57,7 @@ def test_one_folded_line_is_below_the_message(chat_everywhere: ChatDriver) -> No
     assert lines.index("Why is it empty?") < lines.index("▾ 2 snippets from 2 files · ~3.1k tokens · 140 ms")
     assert lines.index("▾ 2 snippets from 2 files · ~3.1k tokens · 140 ms") < lines.index("Because.")
     chat.toggle_fold("2 snippets")
-    chat.nvim.wait_screen(r"  src/stack.py:10-42 of 900 · class Stack · ast 0\.82 · 310 tokens")
+    chat.nvim.wait_screen(r"  src/stack.py:10-42 of 900 · class Stack · ast 0\.82")
 
 
 @pytest.mark.parametrize(

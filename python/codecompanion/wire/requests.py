@@ -702,9 +702,13 @@ class PreviewCode(Request, frozen=True, kw_only=True):
 
 
 class ShowGathered(Request, frozen=True, kw_only=True):
-    """→ as `preview_code`: the code gathered for a message; `item`: the id of the gathered message."""
+    """→ as `preview_code`: the code gathered for a message; `item`: the id of the gathered message.
+
+    `tokens`: the size of the message as the chat shows it, which all figures follow; 0 = the current estimate.
+    """
 
     item: str
+    tokens: int = 0
 
 
 class ChooseCode(Request, frozen=True, kw_only=True):

@@ -228,11 +228,12 @@ function M.cleared(chat, message_ids, call_ids, cut)
   vim.cmd.redraw({ bang = false })
 end
 
----Return the size in the context, as an estimate like the meter's; the inspector has the current value.
+---Return the size in the context, as an estimate like the meter's; the inspector has the current value. "" if the
+---message only names code that was already sent.
 ---@param item table
 ---@return string
 local function size(item)
-  return (" · ~%s tokens"):format(numbers.short(item.tokens))
+  return item.tokens > 0 and (" · ~%s tokens"):format(numbers.short(item.tokens)) or ""
 end
 
 ---@param item table

@@ -296,8 +296,9 @@ end
 ---Show the code gathered for a sent message.
 ---@param chat CodeCompanion.Chat
 ---@param message_id string
-function M.shown(chat, message_id)
-  ask(chat, "show_gathered", { item = message_id })
+---@param tokens integer Size of the message as the chat shows it
+function M.shown(chat, message_id, tokens)
+  ask(chat, "show_gathered", { item = message_id, tokens = tokens })
 end
 
 ---Show the code that would be gathered for a question; by default for the text of the input, or the newest message.

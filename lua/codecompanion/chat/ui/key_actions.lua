@@ -191,7 +191,7 @@ function M.show_original(chat)
     return say.hint("Only the snippets are here; the rest is in the Neovim that has this chat open")
   end
   if item and item.gathered then
-    return require("codecompanion.chat.lists.gathered_code").shown(chat, item.message_id)
+    return require("codecompanion.chat.lists.gathered_code").shown(chat, item.message_id, item.tokens)
   end
   local compaction = item and chat.changes[item.compaction_id]
   if compaction then

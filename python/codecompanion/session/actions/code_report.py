@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -94,7 +95,7 @@ async def preview_code(chat: Chat, request: PreviewCode) -> CodeReport:
     if gathered is None:
         raise InputError(NO_ROOM)
     fields = gathered_record(gathered, "preview" if gathered.text.strip() else "", "").fields
-    report = _report(fields, chat.log.chosen, gathered.text)
+    report = _report(fields, chat.log.chosen, gathered.text, chat.meter.scaled)
     as_sent = _as_sent(code_request, gathered)
     is_asked = code_request is not None and code_request.mentions.codebase
     head = report.head if is_asked else tuple(one for one in report.head if one != WAS_ASKED_FOR)
@@ -147,13 +148,14 @@ async def show_gathered(chat: Chat, request: ShowGathered) -> CodeReport:
         (e.payload.fields for e in events if _is_record(e) and e.payload.fields["message_id"] == message.id),  # type: ignore[union-attr]
         {"message_id": message.id, "pieces": msgspec.to_builtins(message.gathered)},
     )
-    report = _report(fields, NOTHING_CHOSEN, message.text)
+    shown = request.tokens or chat.meter.scaled(message.tokens)
+    report = _report(fields, NOTHING_CHOSEN, message.text, partial(_part, shown, message.tokens))
     now = next((m for m in chat.log.view.messages if m.id == message.id), None)
     if now is None or now.content != message.content:
         said = "The code was cleared: the model has only the names."
     else:
-        said = f"~{chat.meter.scaled(message.tokens):,} tokens of the context window, headings and map included"
-    report = msgspec.structs.replace(report, head=(*report.head, said))
+        said = f"~{shown:,} tokens with headings and map"
+    report = msgspec.structs.replace(report, head=(said, *report.head))
     return msgspec.structs.replace(report, root=str(chat.root()))
 
 
@@ -188,12 +190,13 @@ def _newest_question(messages: Sequence[Message]) -> str:
     return next((message.text for message in reversed(messages) if is_typed_by_user(message)), "")
 
 
-def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeReport:
+def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str, size: Callable[[int], int]) -> CodeReport:
+    """Return the page about gathered code; `size` converts a count by characters into one like the meter's."""
     pins, pieces = list(chosen.pinned), fields.get("pieces", ())
-    rows = [_row(piece, "in", chosen, pins) for piece in pieces]
+    rows = [_row(piece, "in", chosen, pins, size) for piece in pieces]
     new = [row for row, piece in zip(rows, pieces, strict=True) if not piece.get("is_above")]
     above = len(rows) - len(new)
-    rows += [_row(piece, "out", chosen, pins) for piece in fields.get("dropped", ())]
+    rows += [_row(piece, "out", chosen, pins, size) for piece in fields.get("dropped", ())]
     gone = [note for note in fields.get("notes", ()) if note.startswith(PIN_IS_GONE)]
     rows += [_lost(pin, any(f" {pin.place}," in note for note in gone)) for pin in pins]
     taken = [row for row in new if row.state in ("in", "pinned") and not row.why]
@@ -203,8 +206,7 @@ def _report(fields: Mapping[str, Any], chosen: ChosenCode, text: str) -> CodeRep
     head = []
     if fields.get("budget_tokens"):
         head.append(
-            f"{tokens:,} tokens of code by characters/4, budget {fields['budget_tokens']:,}"
-            f" · {fields['duration_ms']} ms"
+            f"~{tokens:,} tokens of code, at most {size(fields['budget_tokens']):,} · {fields['duration_ms']} ms"
         )
         head.append(_understood(fields))
     if fields.get("terms"):
@@ -226,7 +228,14 @@ def _understood(fields: Mapping[str, Any]) -> str:
     return f"about the project ({by})" if fields.get("is_codebase_related") else not_about(by, fields)
 
 
-def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[ChosenPiece]) -> CodeRow:
+def _part(whole: int, estimate: int, tokens: int) -> int:
+    """Return the count of a part of a message whose `estimate` is shown as `whole`."""
+    return round(tokens * whole / estimate) if estimate else tokens
+
+
+def _row(
+    piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[ChosenPiece], size: Callable[[int], int]
+) -> CodeRow:
     """Return the row of a snippet; a pin that matches it is removed from `pins`."""
     here = ChosenPiece(
         piece["path"], piece.get("start", 0), piece.get("end", 0), piece.get("kind", ""), piece.get("name", "")
@@ -248,7 +257,7 @@ def _row(piece: Mapping[str, Any], state: State, chosen: ChosenCode, pins: list[
         what=place_of({**piece, "is_above": False}),
         source=SOURCES.get(source, source),
         score=piece.get("score", 0.0),
-        tokens=piece.get("tokens", 0),
+        tokens=size(piece.get("tokens", 0)),
         state=state,
         why=why,
         kind=here.kind,

@@ -29,7 +29,7 @@ from codecompanion.model.messages import (
 )
 from codecompanion.placeholders import kept_percent
 from codecompanion.session.attachments.attached import CHANGE_TAGS
-from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
+from codecompanion.session.codebase.shown_code import body_of_gathered, size_of_gathered, title_of_gathered
 from codecompanion.session.history.messages_out_of_view import pages, removed_kinds, summary_ids
 from codecompanion.session.history.recorded_title import recorded_title
 from codecompanion.session.history.undo import undone_ids
@@ -227,7 +227,8 @@ class _Drawing:
             self._code, self._below = [], []
         elif message.tag == GATHERED_TAG:
             title, body = title_of_gathered(message), body_of_gathered(message)
-            self._code.append(Entry(kind="gathered", title=title, text=body, tokens=message.tokens, **common))
+            size = size_of_gathered(message, message.tokens)
+            self._code.append(Entry(kind="gathered", title=title, text=body, tokens=size, **common))
         elif message.tag == UPDATE_TAG:
             # not needed at startup
             from codecompanion.session.attachments.update_text import body_of_update, title_of_update

@@ -12,7 +12,7 @@ from codecompanion.model.history import PolicyEvent
 from codecompanion.model.mentioned import Reference
 from codecompanion.model.messages import GATHERED_TAG, GatheredPiece, Message
 from codecompanion.retrieval.snippets_in_view import STILL_ABOVE, STOOD_ABOVE, name_seen
-from codecompanion.session.codebase.shown_code import body_of_gathered, title_of_gathered
+from codecompanion.session.codebase.shown_code import body_of_gathered, size_of_gathered, title_of_gathered
 from codecompanion.wire.events import CodeGathered
 
 _MAX_DROPPED = 100
@@ -111,6 +111,6 @@ def gathered_event(chat_id: str, message: Message, tokens: int, duration_ms: int
         message_id=message.id,
         title=title_of_gathered(message),
         body=body_of_gathered(message),
-        tokens=tokens,
+        tokens=size_of_gathered(message, tokens),
         duration_ms=duration_ms,
     )

@@ -39,19 +39,24 @@ def how_much(paths: Sequence[str], above: int) -> str:
     return f"{counted(len(paths), 'snippet')} from {counted(len(set(paths)), 'file')}{more}"
 
 
+def size_of_gathered(message: Message, tokens: int) -> int:
+    """Return the size to show for a message of `tokens`; 0 if it only names code that was already sent."""
+    return tokens if any(not piece.is_above for piece in message.gathered) else 0
+
+
 def body_of_gathered(message: Message) -> str:
-    """Return one line per snippet, best first: location, name, source and score, tokens."""
+    """Return one line per snippet, best first: location, name, source and score."""
     return "\n".join(map(line_of_piece, message.gathered))
 
 
 def line_of_piece(piece: GatheredPiece) -> str:
     """Return a line that describes a snippet; it begins with the location, in the form that `gf` reads."""
-    size = f"{counted(piece.tokens, 'token')}{', already sent' if piece.is_above else ''}"
+    above = "already sent" if piece.is_above else ""
     if not piece.path:  # a map, the architecture and memories are not lines of a file
-        return f"{piece.source} · {size}"
+        return " · ".join(filter(None, (piece.source, above)))
     place = f"{piece.path}:{piece.start}-{piece.end}" if piece.start else piece.path
     place += cut_mark(piece.is_cut, piece.of)
     name = " ".join(filter(None, (piece.kind if piece.name else "", piece.name)))
     found = f"{SOURCES.get(piece.source, piece.source)} {piece.score:.2f}".strip()
-    parts = (place, name, found, size)
+    parts = (place, name, found, above)
     return " · ".join(filter(None, parts)).replace("\n", " ")

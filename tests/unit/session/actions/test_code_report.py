@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import msgspec
@@ -48,7 +49,7 @@ async def test_a_preview_shows_the_code_and_sends_nothing(tmp_path):
         ("big.py:1-900", "out", "the budget is used up"),
     ]
     head = "\n".join(report.head)
-    assert " tokens of code by characters/4, budget " in head, "the line below the message has the meter's count"
+    assert re.search(r"~[\d,]+ tokens of code, at most [\d,]+ · ", head)
     assert "about the project (by keywords)" in head
     assert "timed out: search" in head
     assert "write #{codebase} in it" in head, "this message would get none by itself"
@@ -229,7 +230,7 @@ async def test_sent_code_can_be_viewed_after_it_was_cleared(tmp_path):
     assert report.text.startswith("### File: src/0.py")
     assert not report.can_choose
     tokens = session.log.view.messages[0].tokens
-    assert f"~{tokens:,} tokens of the context window, headings and map included" in report.head
+    assert report.head[0] == f"~{tokens:,} tokens with headings and map"
     await session.edits.carry_out(ClearMessage(chat="chat-1", item=item))
     assert session.log.view.messages[0].edited
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=item))
@@ -251,7 +252,11 @@ async def test_the_line_the_list_and_the_inspector_count_alike(tmp_path, ratio):
     assert shown != message.tokens
     assert shown == inspected
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=message.id))
-    assert any(f"~{shown:,} tokens of the context window" in line for line in report.head)
+    assert report.head[0] == f"~{shown:,} tokens with headings and map"
+    assert report.rows[0].tokens == round(message.gathered[0].tokens * ratio)
+    session.meter.calibration = msgspec.structs.replace(session.meter.calibration, ratio=1.0)
+    assert await show_gathered(session, ShowGathered(chat="chat-1", item=message.id, tokens=shown)) == report
+    session.meter.calibration = msgspec.structs.replace(session.meter.calibration, ratio=ratio)
     bench.events.clear()
     await redraw(session)
     drawn = [entry for event in bench.events if isinstance(event, Restored) for entry in event.entries]

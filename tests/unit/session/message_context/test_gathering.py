@@ -173,8 +173,8 @@ async def test_the_editor_shows_one_line_below_the_message(project):
     await asked(bench, session, ask("why?"))
     told = of(bench, CodeGathered)[0]
     assert told.title == "2 snippets from 2 files"
-    assert told.body.splitlines()[0] == "src/0.py:1-9 · function f0 · search 0.50 · 14 tokens"
-    assert told.body.splitlines()[-1] == "map · 2 tokens"
+    assert told.body.splitlines()[0] == "src/0.py:1-9 · function f0 · search 0.50"
+    assert told.body.splitlines()[-1] == "map"
     assert told.duration_ms == 140
     kinds = [
         type(event).__name__ for event in bench.events if isinstance(event, MessageSent | CodeGathered | Gathering)
@@ -437,8 +437,8 @@ async def test_truncated_code_is_shown_as_truncated(project):
     told = of(bench, CodeGathered)[0]
     assert told.title == "2 snippets from 2 files, 1 cut"
     assert told.body.split("\n") == [
-        "big.py:1-265 of 2019 · named 0.00 · 1 token",
-        "README.md:1-9 (cut) · project 0.00 · 1 token",
+        "big.py:1-265 of 2019 · named 0.00",
+        "README.md:1-9 (cut) · project 0.00",
     ]
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=session.log.view.messages[0].id))
     assert [row.what for row in report.rows] == ["big.py:1-265 of 2019", "README.md:1-9 (cut)"]
