@@ -221,9 +221,9 @@ def test_the_meter_shows_tokens_window_and_share(chat: ChatDriver) -> None:
 def test_k_in_the_input_explains_the_signs_of_the_meter(chat: ChatDriver) -> None:
     """Only the signs currently shown are explained."""
     chat.push(events.Meter(tokens=2000, window=32000, ratio=0.0625, exact=False, assumed=True))
-    chat.nvim.wait_screen(r"6 % of 32k\?")
+    chat.nvim.wait_screen(r"6 % of ~32k")
     chat.nvim.feed("GK")
-    chat.nvim.wait_screen(r"~ is an estimate, 32k\? is an assumed window \(:help codecompanion-windows\)")
+    chat.nvim.wait_screen(r"~ is an estimate, ~32k is an assumed window \(:help codecompanion-windows\)")
     chat.push(meter(2000))
     chat.nvim.feed("K")
     chat.nvim.wait_screen("Nothing more to show here")
@@ -299,7 +299,7 @@ def test_the_inspector_shows_cache_and_cost_and_compares_with_the_last_request(c
     chat.answer("inspect", {"rows": [system, user], "total": 1230, "window": 128000, "cost": 0.00042})
     chat.answer("preview", {"title": "Next", "text": "# Since\n+ user", "filetype": "diff", "state": ""})
     chat.nvim.feed("gd")
-    screen = chat.nvim.wait_screen(r"1\.2k +97 %   hit  \$0\.0001")
+    screen = chat.nvim.wait_screen(r"1\.2k +98 %   hit  \$0\.0001")
     assert " miss  $0.0003" in screen
     assert "1.2k  sum, ~$0.0004" in screen
     chat.nvim.feed("=")

@@ -139,7 +139,7 @@ def test_the_header_shows_that_compaction_is_paused(config: Config) -> None:
     assert ways[4] == "10%"
 
 
-@pytest.mark.parametrize(("assumed", "text"), [(True, "ctx~ 2.1k/32.0k? 6%"), (False, "ctx~ 2.1k/32.0k 6%")])
+@pytest.mark.parametrize(("assumed", "text"), [(True, "ctx~ 2.1k/~32.0k 6%"), (False, "ctx~ 2.1k/32.0k 6%")])
 def test_the_header_marks_an_assumed_window(config: Config, assumed: bool, text: str) -> None:
     """R-506: the mark is in the header from the beginning, not only in a notice."""
     meter = {"tokens": 2_082, "window": 32_000, "ratio": 2_082 / 32_000, "exact": False, "assumed": assumed}
@@ -152,10 +152,28 @@ def test_the_inspector_shows_an_assumed_window_and_the_setting(config: Config) -
     guess = "The context window of m1 is unknown: 32,000 tokens are assumed. Set it in setup(): models = …"
     result = {"rows": [], "total": 2_000, "window": 32_000, "guess": guess}
     lines = config.nvim.lua(code, result)
-    assert " of 32k? " in lines[0]
-    assert " ".join(lines).endswith("? " + guess)
+    assert " of ~32k " in lines[0]
+    assert " ".join(lines).endswith(guess)
     assert all(len(line) <= 60 for line in lines)
-    assert not any("?" in line for line in config.nvim.lua(code, result | {"guess": ""}))
+    assert not any("~" in line for line in config.nvim.lua(code, result | {"guess": ""}))
+
+
+def test_the_inspector_leaves_out_shares_and_prices_that_are_rounded_to_zero(config: Config) -> None:
+    """Other shares are rounded, not cut."""
+    rows = [
+        {"role": "tools", "tokens": 3_244, "cost": 0.0016, "name": "10 tool schemas"},
+        {"role": "user", "tokens": 50, "cost": 0.000025, "preview": "why?"},
+        {"role": "user", "tokens": 6, "cost": 0.000003, "preview": "hello"},
+    ]
+    result = {"rows": rows, "total": 3_300, "window": 128_000, "cost": 0.001628}
+    code = "return require('codecompanion.chat.lists.inspector').lines(..., true, 100)"
+    lines = [" ".join(line.split()) for line in config.nvim.lua(code, result)]
+    assert lines[3:7] == [
+        "3.2k 98 % $0.0016 tools 10 tool schemas",
+        "50 2 % user why?",
+        "6 user hello",
+        "3.3k sum, ~$0.0016",
+    ]
 
 
 def bars(config: Config, **more: Any) -> list[str]:
@@ -191,7 +209,7 @@ HALF_FULL = {"ratio": 0.62, "exact": True}
             },
         ),
         ({"meter": {"ratio": 0.49}}, {200: f"{TITLE} · gpt-4o · ~49 %"}),
-        ({"meter": {"window": 32_000, "assumed": True}}, {80: f"{TITLE} · gpt-4o · 27 % of 32k?"}),
+        ({"meter": {"window": 32_000, "assumed": True}}, {80: f"{TITLE} · gpt-4o · 27 % of ~32k"}),
         (
             {"state": "streaming", "label": "running grep_search"},
             {
@@ -246,17 +264,17 @@ ASSUMED = {"window": 32_000, "assumed": True}
     [
         (
             {"approvals": [{"event": {"title": "run_command ls", "kind": ""}}]},
-            {36: "waiting for approval · 27 % of 32k?", 24: "approve? · 27 % of 32k?"},
+            {36: "waiting for approval · 27 % of ~32k", 24: "approve? · 27 % of ~32k"},
         ),
         (
             {"approvals": [{"event": {"title": "", "kind": "compact"}}]},
-            {33: "waiting: compact? · 27 % of 32k?", 24: "compact? · 27 % of 32k?"},
+            {33: "waiting: compact? · 27 % of ~32k", 24: "compact? · 27 % of ~32k"},
         ),
-        ({"label": "waiting for the model"}, {33: "waiting · 27 % of 32k?"}),
-        ({"label": "running run_command python3 -m unittest"}, {35: "running run_command · 27 % of 32k?"}),
-        ({"label": "starting clock and files (MCP)"}, {33: "starting MCP · 27 % of 32k?"}),
-        ({"label": "reading about 3.1k tokens, ≈ 12 s"}, {36: "reading 3.1k tokens · 27 % of 32k?"}),
-        ({"state": "compacting", "label": "compacting the chat"}, {33: "compacting · 27 % of 32k?"}),
+        ({"label": "waiting for the model"}, {33: "waiting · 27 % of ~32k"}),
+        ({"label": "running run_command python3 -m unittest"}, {35: "running run_command · 27 % of ~32k"}),
+        ({"label": "starting clock and files (MCP)"}, {33: "starting MCP · 27 % of ~32k"}),
+        ({"label": "reading about 3.1k tokens, ≈ 12 s"}, {36: "reading 3.1k tokens · 27 % of ~32k"}),
+        ({"state": "compacting", "label": "compacting the chat"}, {33: "compacting · 27 % of ~32k"}),
     ],
 )
 def test_a_narrow_bar_words_the_state_shorter(config: Config, more: dict[str, Any], at: dict[int, str]) -> None:

@@ -19,10 +19,11 @@ from codecompanion.engine.doctor_code import examine_code
 from codecompanion.engine.finding import Finding
 from codecompanion.engine.module_cache import NOT_WRITTEN, ModuleCache, module_cache
 from codecompanion.engine.server_card import server_findings
+from codecompanion.errors import ConfigError
 from codecompanion.formats.model_name import model_name
 from codecompanion.session.accounts.usage_check import ADVICE
 from codecompanion.session.services import Services
-from codecompanion.session.window.unknown_window import unknown_window
+from codecompanion.session.window.unknown_window import assumed_window, unknown_window
 from codecompanion.store.audit import FILE as AUDIT_FILE
 from codecompanion.store.audit import size_of
 from codecompanion.store.damage.salvage import kept_files
@@ -63,12 +64,14 @@ def examine(services: Services) -> list[Finding]:
     else:
         history = Finding("history", True, f"{store.path}")
     chat = services.settings.chat
-    adapter = services.adapters.settings(chat.adapter)
-    limits = services.limits(chat.adapter, chat.model or adapter.model, services.policy({}).default_window)
-    model, tokens = chat.model or adapter.model, limits.context_window
+    model = chat.model or _default_model(services)
+    limits = services.limits(chat.adapter, model, services.policy({}).default_window)
+    tokens = limits.context_window
     window = Finding("context window", True, f"{model_name(chat.adapter, model or 'default model')}: {tokens:,} tokens")
     if limits.source == "default":
-        window = Finding("context window", False, unknown_window(services, chat.adapter, model, tokens))
+        tell = unknown_window if model else assumed_window  # the option depends on the model
+        advice = "" if model else "gd in a chat names the option to set, once its model is known"
+        window = Finding("context window", False, tell(services, chat.adapter, model, tokens), advice)
     usage = [
         Finding(f"usage of {endpoint}", False, text, ADVICE) for endpoint, text in services.usage_doubts.sentences()
     ]
@@ -82,6 +85,14 @@ def examine(services: Services) -> list[Finding]:
         kept_modules(module_cache()), variables_finding(hidden, services.environment),
         own_environment_finding(hidden, os.environ), *sandbox_findings(services.sandbox),
     ]  # fmt: skip
+
+
+def _default_model(services: Services) -> str:
+    """Return the model of new chats, as soon as the endpoint has named it; otherwise ""."""
+    try:
+        return services.adapters.get(services.settings.chat.adapter).default_model
+    except ConfigError:  # reported where the adapter is used
+        return services.adapters.settings(services.settings.chat.adapter).model
 
 
 def history_findings(store: Store) -> list[Finding]:

@@ -401,13 +401,17 @@ async def test_an_unknown_window_is_reported_with_the_setting_once_it_matters(tm
     await attach_much(session)
     await talk(bench, session, 2, first=4)
     line = 'models = { ["scripted-1"] = { context_window = <its tokens> } }'
-    wanted = f"The window of scripted-1 is unknown: 32,000 tokens are assumed. Set it in setup(): {line}"
+    wanted = f"The window of scripted-1 is unknown: 32,000 tokens are assumed. Set it in opts or setup(): {line}"
     assert told_then[3:] == [[wanted]] * 2
     assert all(meter.assumed for meter in bench.of(Meter))
     assert inspect(session.control, session.log)["guess"] == wanted
-    chosen = msgspec.structs.replace(bench.services.settings.chat, adapter="s", model="scripted-1")
+    chosen = msgspec.structs.replace(bench.services.settings.chat, adapter="s", model="")  # the endpoint names it
     bench.services.settings = msgspec.structs.replace(bench.services.settings, chat=chosen)
     assert wanted in [finding.text for finding in examine(bench.services)]
+    adapter.default_model = ""
+    [window] = [finding for finding in examine(bench.services) if finding.name == "context window"]
+    assert "is unknown: 32,000 tokens are assumed." in window.text
+    assert "setup()" not in window.text, "gd would name another option once the model is known"
 
 
 async def test_another_chat_does_not_repeat_the_report_of_a_guess(tmp_path):
@@ -431,7 +435,7 @@ async def test_the_suggested_setting_is_correct_for_any_name(tmp_path):
         adapter.default_model = model
         bench = Bench(tmp_path / name, adapter, window=0)
         session = await bench.open()
-        assert session.control.window.guess.endswith(f"Set it in setup(): {line}")
+        assert session.control.window.guess.endswith(f"Set it in opts or setup(): {line}")
 
 
 async def test_a_system_prompt_larger_than_the_guess_is_not_a_bug(tmp_path):
@@ -512,7 +516,9 @@ async def test_a_window_reported_with_the_first_reply_is_used(tmp_path):
     bench.services.adapters.add(adapter, AdapterSettings(name="s", kind="offline", limits_path="/api/ps"))
     session = await bench.open()
     await talk(bench, session, 1)
-    assert "is unknown: 32,000 tokens are assumed until s reports it. Set it in setup(): models = " in guesses[0]
+    assert (
+        "is unknown: 32,000 tokens are assumed until s reports it. Set it in opts or setup(): models = " in guesses[0]
+    )
     assert session.control.limits.context_window == bench.of(Meter)[-1].window == 4_096
     assert not bench.of(Meter)[-1].assumed
     await talk(bench, session, 1, first=2)

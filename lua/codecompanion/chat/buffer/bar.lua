@@ -90,14 +90,14 @@ local function arranged(parts, width)
   return chunks
 end
 
----Return the context usage with one mark of doubt at most: `of 32k?` if the window size is assumed, else `~` if the
+---Return the context usage with one mark of doubt at most: `of ~32k` if the window size is assumed, else `~` if the
 ---usage is estimated (R-303, R-506).
 ---@param meter table
 ---@return string
 local function percentage(meter)
   local percent = numbers.percent(meter.ratio)
   if meter.assumed then
-    return ("%d %% of %s?"):format(percent, numbers.short_window(meter.window))
+    return ("%d %% of ~%s"):format(percent, numbers.short_window(meter.window))
   end
   return ("%s%d %%"):format(meter.exact and "" or "~", percent)
 end

@@ -37,17 +37,21 @@ local function cell(text, width)
   return cut .. (" "):rep(width - api.nvim_strwidth(cut))
 end
 
+---Return a share as a rounded percentage; empty cells if that is 0.
 ---@param tokens integer
 ---@param total integer
 ---@return string
 local function share(tokens, total)
-  return total > 0 and ("%3d %%"):format(numbers.percent(tokens / total)) or ""
+  local percent = total > 0 and math.floor(100 * tokens / total + 0.5) or 0
+  return percent > 0 and ("%3d %%"):format(percent) or (" "):rep(5)
 end
 
+---Return an amount; "" if it is unknown or rounded to zero.
 ---@param usd number?
 ---@return string
 local function cost_text(usd)
-  return type(usd) == "number" and ("$%.4f"):format(usd) or ""
+  local text = type(usd) == "number" and ("$%.4f"):format(usd) or ""
+  return text ~= "$0.0000" and text or ""
 end
 
 ---Return cache use and cost of a row, or "" if the provider has no cache and the price is unknown.
@@ -135,7 +139,7 @@ local function size_of(result, exact, is_narrow)
   if result.window <= 0 then
     return size .. " tokens"
   end
-  local window = numbers.short_window(result.window) .. ((result.guess or "") ~= "" and "?" or "")
+  local window = ((result.guess or "") ~= "" and "~" or "") .. numbers.short_window(result.window)
   return ("%s of %s%s (%d %%)"):format(size, window, unit, numbers.percent(result.total / result.window))
 end
 
@@ -188,7 +192,7 @@ function M.lines(result, exact, width)
       fit.cut((what:gsub("%s+", " ")), room)
     )
   end
-  local cost = type(result.cost) == "number" and (", ~%s"):format(cost_text(result.cost)) or ""
+  local cost = cost_text(result.cost) ~= "" and (", ~%s"):format(cost_text(result.cost)) or ""
   lines[#lines + 1] = ("%7s  sum%s"):format(numbers.short(result.total), cost)
   if (result.reserve or 0) > 0 then
     lines[#lines + 1] = ("%7s  reserved for the reply"):format(numbers.short(result.reserve))
@@ -196,7 +200,7 @@ function M.lines(result, exact, width)
   for _, note in ipairs({ result.guess or "", result.note or "" }) do
     if note ~= "" then
       lines[#lines + 1] = ""
-      vim.list_extend(lines, fit.wrap("? " .. note, width))
+      vim.list_extend(lines, fit.wrap(note, width))
     end
   end
   return lines

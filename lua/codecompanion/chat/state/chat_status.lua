@@ -28,13 +28,13 @@ function M.gauge(ratio)
   return "▕" .. bar .. ("░"):rep(CELLS - math.ceil(halves / 2)) .. "▏"
 end
 
----Return `ctx 35.8k/40.0k 89%`, or `ctx~ …` if the count is not exact (R-303); `…/32.0k? …` if the context window is
+---Return `ctx 35.8k/40.0k 89%`, or `ctx~ …` if the count is not exact (R-303); `…/~32.0k …` if the context window is
 ---unknown (R-506).
 ---@param meter table The last `meter` event
 ---@return string
 function M.meter_text(meter)
   local label = meter.exact and "ctx" or "ctx~"
-  local window = numbers.short(meter.window) .. (meter.assumed and "?" or "")
+  local window = (meter.assumed and "~" or "") .. numbers.short(meter.window)
   return ("%s %s/%s %d%%"):format(label, numbers.short(meter.tokens), window, numbers.percent(meter.ratio))
 end
 
@@ -47,7 +47,8 @@ function M.explained(meter)
     parts[1] = "~ is an estimate"
   end
   if meter.assumed then
-    parts[#parts + 1] = numbers.short_window(meter.window) .. "? is an assumed window (:help codecompanion-windows)"
+    local window = numbers.short_window(meter.window)
+    parts[#parts + 1] = ("~%s is an assumed window (:help codecompanion-windows)"):format(window)
   end
   return #parts > 0 and table.concat(parts, ", ") or nil
 end

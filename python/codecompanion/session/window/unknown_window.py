@@ -6,17 +6,19 @@ from codecompanion.session.services import Services
 
 
 def unknown_window(services: Services, adapter: str, model: str, tokens: int) -> str:
-    """Return two sentences: the window that is assumed, and the option to set.
+    """Return two sentences: the window that is assumed, and the option to set."""
+    return (
+        f"{assumed_window(services, adapter, model, tokens)}"
+        f" Set it in opts or setup(): {window_setting(adapter, model, '<its tokens>')}"
+    )
 
-    An endpoint may report more once it has loaded the model.
-    """
+
+def assumed_window(services: Services, adapter: str, model: str, tokens: int) -> str:
+    """Return a sentence on the assumed window; an endpoint may report its size once it has loaded the model."""
     registry = services.adapters
     may_report = adapter in registry.names() and bool(registry.settings(adapter).limits_path)
     until = f" until {adapter} reports it" if may_report else ""
-    return (
-        f"The window of {model or adapter} is unknown: {tokens:,} tokens are assumed{until}."
-        f" Set it in setup(): {window_setting(adapter, model, '<its tokens>')}"
-    )
+    return f"The window of {model or adapter} is unknown: {tokens:,} tokens are assumed{until}."
 
 
 def window_setting(adapter: str, model: str, tokens: int | str) -> str:

@@ -102,7 +102,7 @@ class WindowWatch:
         # Do not advise configuring a window that the server reports: it may differ after the next start.
         from codecompanion.session.window.unknown_window import window_setting  # rarely needed
 
-        advice = "" if self._facts.window else f" In setup(): {window_setting(*self._chat.named, tokens)}"
+        advice = "" if self._facts.window else f" In opts or setup(): {window_setting(*self._chat.named, tokens)}"
         self._chat.notice(
             Severity.WARN, f"The window of {self._name} is {tokens:,} tokens, not {old.context_window:,}.{advice}"
         )
