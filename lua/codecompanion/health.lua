@@ -330,7 +330,8 @@ local function check_choice()
   end
   local name = require("codecompanion.text.model_name")(made.name, made.model)
   local fix = "to change it, set interactions.chat.adapter, or the order in adapters.http.opts.order"
-  health.ok(("Chosen for new chats: %s, because %s; %s"):format(name, made.why, fix))
+  local why = made.why ~= "" and made.why or "you chose it"
+  health.ok(("Chosen for new chats: %s, because %s; %s"):format(name, why, fix))
 end
 
 ---Report the URL and key of each adapter that is configured or in use; for the others, report only which keys exist.

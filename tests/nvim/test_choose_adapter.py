@@ -106,7 +106,7 @@ def test_a_newcomer_finds_ollama_and_gets_an_answer(start: Start, ollama: ChatSe
     chat.say("hello")
     assert "You said: hello" in chat.text()
     assert "/v1/chat/completions" in [seen.path for seen in ollama.requests]
-    assert "This chat uses ollama" in nvim.messages()
+    assert "Using ollama · qwen3:14b, also in new chats" in nvim.messages()
     assert "## CodeCompanion (ollama · qwen3:14b)" in chat.text(), "who answers is named"
 
 
@@ -453,11 +453,17 @@ def test_a_chatgpt_login_starts_from_the_list(start: Start, tmp_path: Path) -> N
         assert line_of(open_list(nvim), "chatgpt") == "chatgpt login found"
 
 
-def test_a_model_chosen_in_a_chat_is_also_used_by_new_chats_if_setup_names_none(nvim_factory, tmp_path: Path) -> None:
+def test_a_chosen_model_is_used_by_new_chats_after_a_restart_too_if_setup_names_none(
+    nvim_factory, tmp_path: Path
+) -> None:
     """An entry of one's own whose server lists the models: the configuration names the adapter only."""
-    with ChatServerThread([reply("hi")] * 3, key="", models=("swift-large", "swift-small")) as server:
+    with ChatServerThread([reply("hi")] * 5, key="", models=("swift-large", "swift-small")) as server:
         entry = {"extends": "openai_compatible", "env": {"url": server.url}}
-        options = {"adapters": {"http": {"mine": entry}}, "interactions": {"chat": {"adapter": "mine"}}}
+        options: dict[str, Any] = {"adapters": {"http": {"mine": entry}}, "interactions": {"chat": {"adapter": "mine"}}}
+
+        def asked() -> list[str]:
+            return [seen.json["model"] for seen in server.requests if seen.body]
+
         chat = start_chat(nvim_factory, tmp_path, server, options=options)
         chat.say("hello")
         chat.nvim.feed("ga")
@@ -468,4 +474,18 @@ def test_a_model_chosen_in_a_chat_is_also_used_by_new_chats_if_setup_names_none(
         chat.nvim.command("CodeCompanionChat")
         chat.wait_ready()
         chat.say("again")
-        assert [seen.json["model"] for seen in server.requests if seen.body] == ["swift-large", "swift-small"]
+        assert asked() == ["swift-large", "swift-small"]
+        assert "Using mine · swift-small, also in new chats" in chat.nvim.messages()
+        chat.nvim.leave()
+        later = start_chat(nvim_factory, tmp_path, server, options=options)
+        later.say("the next day")
+        assert asked() == ["swift-large", "swift-small", "swift-small"]
+        later.nvim.leave()
+        options["interactions"]["chat"]["adapter"] = {"name": "mine", "model": "swift-large"}
+        named = start_chat(nvim_factory, tmp_path, server, options=options)
+        named.say("setup() names a model")
+        assert asked()[3:] == ["swift-large"]
+        named.nvim.feed("ga")
+        named.nvim.wait_screen(r"mine · swift-small")
+        named.nvim.feed("/swift-small<CR><CR>")
+        named.nvim.wait_for(lambda: "new ones use mine · swift-large, as in setup()" in named.nvim.messages())

@@ -2,10 +2,12 @@
 ---entries come before `adapters.http.opts.order`.
 ---
 ---An adapter is usable when its key is set, its login exists or its local server lists a model. Commands and functions
----that return keys are not run for this check. A choice lasts for the session; it is repeated only while no adapter is
----usable. Every function takes the merged options, because the configuration depends on the choice.
+---that return keys are not run for this check. The automatic choice lasts for the session; it is repeated only while no
+---adapter is usable. The user's choice is kept for later sessions (`kept_model.lua`). Every function takes the merged
+---options, because the configuration depends on the choice.
 
 local adapters = require("codecompanion.adapters")
+local kept_model = require("codecompanion.adapters.kept_model")
 local model_name = require("codecompanion.text.model_name")
 local readiness = require("codecompanion.adapters.readiness")
 
@@ -26,7 +28,6 @@ local NOTHING = { name = M.FALLBACK, model = "", why = "no key, login or local s
 ---@field options? table The options that the choice belongs to
 ---@field choice? CodeCompanion.AdapterChoice
 ---@field waiting? fun(choice: CodeCompanion.AdapterChoice)[]
----@field model? string The model that the user chose for the configured adapter, if the configuration names none
 
 ---@type CodeCompanion.SessionChoice
 local state = {}
@@ -50,7 +51,7 @@ function M.is_automatic(options)
   return configured(options) == nil
 end
 
----Return the adapters in the order in which they are tried.
+---Return the adapters in the order in which they are tried: the one that the user chose last is the first.
 ---@param http table `adapters.http` of the options
 ---@return string[]
 local function candidates(http)
@@ -58,10 +59,12 @@ local function candidates(http)
   local own = vim.tbl_filter(function(name)
     return http[name] ~= nil and not require("codecompanion.adapters.builtin_adapters")[name]
   end, adapters.names(http))
+  local kept = kept_model.read().adapter
   local names = vim.tbl_filter(function(name)
     return not vim.list_contains(order, name)
   end, own)
-  return vim.list_extend(names, order)
+  names = vim.list_extend(names, order)
+  return kept and vim.list_extend({ kept }, names) or names -- asking one twice does no harm
 end
 
 ---@param one CodeCompanion.AdapterReadiness
@@ -69,13 +72,20 @@ end
 local function choice_of(one)
   if one.state ~= "ready" then
     return nil
-  elseif one.asks then
-    local model = one.model -- a model of Ollama's cloud is not local: the user has to name it
-    if not model or (readiness.is_cloud_model(model) and model ~= one.default_model) then
+  end
+  local kept = kept_model.read()
+  local is_kept = kept.adapter == one.name
+  local model = is_kept and kept.model or ""
+  if one.asks and not vim.list_contains(one.models or {}, model) then
+    model = one.model or "" -- a model of Ollama's cloud is not local: the user has to name it
+    if model == "" or (readiness.is_cloud_model(model) and model ~= one.default_model) then
       return nil
     end
+  elseif model == "" then
+    model = one.model or one.default_model or ""
   end
-  return { name = one.name, model = one.model or one.default_model or "", why = one.why or one.text, is_usable = true }
+  local why = is_kept and "" or one.why or one.text
+  return { name = one.name, model = model, why = why, is_usable = true, is_told = is_kept }
 end
 
 ---Return the adapters up to the first that is certainly usable, and the local servers among them.
@@ -194,19 +204,40 @@ local function leaves_model_open(options, name)
   return is_open and given == name and model == ""
 end
 
----Use the adapter and model that the user picked for new chats of this Neovim session too, as far as the configuration
----does not name them.
+---Use the adapter and model that the user picked for new chats too, now and in later sessions, as far as the
+---configuration does not name them, and tell the user.
 ---@param options table
 ---@param name string
 ---@param model? string
 function M.choose(options, name, model)
-  if M.is_automatic(options) then
+  local is_automatic, shown = M.is_automatic(options), model_name(name, model)
+  local say = require("codecompanion.say")
+  if not is_automatic and not leaves_model_open(options, name) then
+    local of_new = model_name(configured(options))
+    if of_new == shown then
+      return
+    end
+    local line = ("Using %s in this chat. For new ones: %s"):format(shown, M.lua_line(name, model))
+    local brief = ("Using %s in this chat; new ones use %s, as in setup()"):format(shown, of_new)
+    return say.line({ line, brief, "New chats use the model in setup()" })
+  end
+  kept_model.write(name, model)
+  if is_automatic then
     state.options = options
     state.choice = { name = name, model = model or "", why = "", is_usable = true, is_told = true }
-  elseif leaves_model_open(options, name) then
-    state.options = options
-    state.model = model
   end
+  say.line({ ("Using %s, also in new chats"):format(shown), "Also used in new chats" })
+end
+
+---Return the configuration line that names the adapter and model of new chats.
+---@param name string
+---@param model? string
+---@return string
+function M.lua_line(name, model)
+  if model then
+    return ('interactions = { chat = { adapter = { name = "%s", model = "%s" } } },'):format(name, model)
+  end
+  return ('interactions = { chat = { adapter = "%s" } },'):format(name)
 end
 
 ---Return the adapter and model for a new chat, or nothing if the host knows them from the configuration. If no adapter
@@ -217,8 +248,11 @@ end
 function M.for_new_chat(options)
   if not M.is_automatic(options) then
     local name = configured(options)
-    local model = state.options == options and leaves_model_open(options, name) and state.model or nil
-    return model and name, model
+    local kept = kept_model.read()
+    if kept.adapter == name and kept.model ~= "" and leaves_model_open(options, name) then
+      return name, kept.model
+    end
+    return nil, nil
   end
   local choice = M.now(options)
   if not choice then

@@ -369,13 +369,11 @@ function M.resolve(done, is_told)
   end
   if not environment.wants("mcp") and are_mcp_servers_configured() then
     environment.want("mcp", true) -- the environment now differs from its lock file
-    local why = "The MCP servers in your setup() need more packages; they are installed once."
-    needed.mcp = { subject = "MCP", why = why }
+    needed.mcp = { subject = "MCP", why = "Your MCP servers need more Python packages." }
   end
   if not environment.wants("sdk") and require("codecompanion.install.official_clients").are_needed() then
     environment.want("sdk", true)
-    local why = "An adapter in your setup() needs an official client; it is installed once."
-    needed.sdk = { subject = "an adapter", why = why }
+    needed.sdk = { subject = "an adapter", why = "An adapter needs the packages of its official client." }
   end
   local current = environment.find()
   if current and current.fresh then

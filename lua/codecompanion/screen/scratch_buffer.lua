@@ -7,6 +7,16 @@ local M = {}
 ---@type table<integer, { key: string, text: string }[]> Mapped keys with their descriptions, by buffer
 local mapped = {}
 
+---Remove the ruler, which Neovim draws on the command line for a float and leaves there when the float closes.
+---@param bufnr integer
+local function clear_ruler(bufnr)
+  local win = vim.fn.bufwinid(bufnr)
+  local is_float = win > 0 and api.nvim_win_get_config(win).relative ~= ""
+  if is_float and vim.o.ruler and vim.o.cmdheight > 0 and vim.o.laststatus < 3 then
+    require("codecompanion.say").nothing()
+  end
+end
+
 ---@param lines string[]
 ---@return integer bufnr The buffer, which is deleted when no window shows it
 function M.new(lines)
@@ -18,6 +28,7 @@ function M.new(lines)
     once = true,
     callback = function()
       mapped[bufnr] = nil
+      clear_ruler(bufnr)
     end,
   })
   M.write(bufnr, lines)

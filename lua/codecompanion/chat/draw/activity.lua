@@ -59,7 +59,7 @@ local function activity_line(chat, room)
     local key = not is_found and keys.keys("next_approval", "n")[1]
     return key and key .. " goes to the approval" or "", ""
   elseif shown.shows_meter(chat) and installing.waits(chat) then
-    return "usually takes less than a minute", ""
+    return "", "" -- the bar shows the progress, the message that it is sent when ready
   elseif shown.shows_meter(chat) and chat.state == "preparing" and vim.startswith(chat.label, "starting ") then
     return (hint:gsub("^ · ", "")), ""
   end

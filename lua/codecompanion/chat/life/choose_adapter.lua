@@ -74,17 +74,6 @@ end
 local OWN_SERVER = 'adapters = { http = { my_server = { extends = "openai_compatible",'
   .. ' env = { url = "http://localhost:8080" } } } },'
 
----Return the configuration line that makes a choice permanent.
----@param name string
----@param model? string
----@return string
-function M.lua_line(name, model)
-  if model then
-    return ('interactions = { chat = { adapter = { name = "%s", model = "%s" } } },'):format(name, model)
-  end
-  return ('interactions = { chat = { adapter = "%s" } },'):format(name)
-end
-
 ---Return the row of each adapter. URLs of key pages are shown only if all of them fit; `o` opens a page anyway. Advice
 ---about a server is shown if it fits; `:checkhealth` also shows it.
 ---@param found CodeCompanion.AdapterReadiness[]
@@ -139,9 +128,6 @@ local function use(item, chat)
   local name = item.name
   local function remember()
     default_adapter.choose(require("codecompanion.config").options, name, item.model)
-    local kept = ("Using %s. To keep it, add to setup(): %s"):format(name, M.lua_line(name, item.model))
-    local brief = ("This chat uses %s; y in the list copies the line for setup()"):format(name)
-    say.line({ kept, brief, "Using " .. name })
   end
   if chat and api.nvim_buf_is_valid(chat.bufnr) then
     session.set_model(chat, name, item.model, remember)
@@ -209,7 +195,7 @@ end
 
 ---@param item CodeCompanion.AdapterReadiness
 local function copy_line(item)
-  local line = item.state == "template" and OWN_SERVER or M.lua_line(item.name, item.model)
+  local line = item.state == "template" and OWN_SERVER or default_adapter.lua_line(item.name, item.model)
   vim.fn.setreg('"', line)
   pcall(vim.fn.setreg, "+", line)
   say.hint({ "Copied for setup(): " .. line, "Copied the entry for setup(); p pastes it", "Copied; p pastes it" })

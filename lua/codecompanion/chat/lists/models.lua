@@ -210,9 +210,6 @@ function M.try_again(chat, row, refuse)
       return no((group.problem or "") ~= "" and group.problem or ("%s: %s"):format(name, row.brief))
     end
     M.use(chat, name, is_current and chat.model ~= "" and chat.model or nil)
-    if is_current then
-      require("codecompanion.say").hint(name .. " answers now")
-    end
   end, refuse)
 end
 

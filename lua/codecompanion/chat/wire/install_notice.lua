@@ -31,12 +31,14 @@ local function draw_below(chat)
   local what, how_far = state.text():match("^(.-): (.*)$")
   local texts = { "⋯ " .. what, "  " .. how_far, ("  %s."):format(QUEUED) }
   if shown.shows_meter(chat) then
-    local sentences = require("codecompanion.install").reasons()
-    local is_update = #sentences == 0 and state.progress().again
-    local why = is_update and "This version of the plugin needs different Python packages. " or ""
-    local until_when = is_update and "they are installed" or "the Python packages are installed"
-    table.insert(sentences, 1, ("⋯ %s%s until %s, usually in less than a minute."):format(why, QUEUED, until_when))
-    texts = fit.wrap(table.concat(sentences, " "), fit.narrowest(chat))
+    local why, until_when = "", "the Python packages are installed"
+    if state.progress().again then
+      why = table.concat(require("codecompanion.install").reasons(), " ")
+      why = (why ~= "" and why or "This version of the plugin needs different Python packages.") .. " "
+      until_when = "they are installed"
+    end
+    local sentence = ("⋯ %s%s until %s, usually in less than a minute."):format(why, QUEUED, until_when)
+    texts = fit.wrap(sentence, fit.narrowest(chat))
   end
   local lines = { { { "", "CodeCompanionHint" } } }
   for _, text in ipairs(texts) do
