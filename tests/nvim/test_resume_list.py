@@ -50,17 +50,31 @@ def test_this_project_comes_first_with_time_messages_and_questions(chat: ChatDri
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("Resume a chat")
     assert chat.nvim.lines() == [
-        line(rows[1], "title 2 · 1 message", column),
+        line(rows[1], "title 2 · 1 turn", column),
         " " * column + "  and why is that so?",
-        line(rows[2], "title 3 · 3 messages · open elsewhere", column),
+        line(rows[2], "title 3 · 3 turns · open elsewhere", column),
         "── other projects ──",
-        line(rows[0], "elsewhere · 3 messages · /somewhere/else", column),
+        line(rows[0], "elsewhere · 3 turns · /somewhere/else", column),
     ]
     screen = chat.nvim.screen()
     assert "<CR> choose · r rename · d delete · / search · q close" in screen
     chat.nvim.feed("3G<CR>")
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
     assert chat.sent("open_chat")[1]["resume"] == "s3"
+
+
+def test_a_message_between_the_first_and_the_last_is_found(chat: ChatDriver) -> None:
+    """The row shows the newest first; `/` scrolls to one beyond the edge."""
+    asked = ["title 1", "fix the failing test", "x" * 80, "which file did you change?"]
+    chat.answer("list_sessions", [stored(chat, 1, questions=asked, last_question=asked[-1])])
+    chat.nvim.command("CodeCompanionChat Resume")
+    screen = chat.nvim.wait_screen("Resume a chat")
+    assert "which file did you change? · xxx" in screen
+    assert "fix the failing" not in screen
+    chat.nvim.feed("/failing<CR>")
+    chat.nvim.wait_screen("xxx · fix the failing test")
+    chat.nvim.feed("<CR>")
+    chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
 
 
 def test_a_chat_is_renamed_and_deleted_from_the_list(chat: ChatDriver) -> None:
@@ -77,8 +91,8 @@ def test_a_chat_is_renamed_and_deleted_from_the_list(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: [one["cwd"] for one in chat.sent("list_sessions")].count("") == 2, "the list again")
     chat.nvim.wait_screen("Resume a chat")
     chat.nvim.feed("d")
-    screen = chat.nvim.wait_screen(r"Delete “title 1” permanently\? 3 messages  \[y\]es  \[n\]o")
-    assert "title 1 · 3 messages" in screen, "the question does not cover the row"
+    screen = chat.nvim.wait_screen(r"Delete “title 1” permanently\? 3 turns  \[y\]es  \[n\]o")
+    assert "title 1 · 3 turns" in screen, "the question does not cover the row"
     assert "why is it so?" in screen
     assert chat.sent("delete_session") == []
     chat.nvim.feed("y")
@@ -87,7 +101,7 @@ def test_a_chat_is_renamed_and_deleted_from_the_list(chat: ChatDriver) -> None:
 
 
 def test_chats_with_one_title_and_question_show_their_last_reply(chat: ChatDriver) -> None:
-    """The number of messages is left out if it is unknown."""
+    """The number of turns is left out if it is unknown."""
     rows = [
         stored(chat, 1, title="fix it", last_question="fix it", last_reply="The parser is fixed."),
         stored(chat, 2, title="fix it", last_question="fix it", last_reply="The test is fixed.", typed=-1),
@@ -97,7 +111,7 @@ def test_chats_with_one_title_and_question_show_their_last_reply(chat: ChatDrive
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("Resume a chat")
     assert chat.nvim.lines() == [
-        line(rows[0], "fix it · 3 messages", column),
+        line(rows[0], "fix it · 3 turns", column),
         " " * column + "  The parser is fixed.",
         line(rows[1], "fix it", column),
         " " * column + "  The test is fixed.",
@@ -183,7 +197,7 @@ def test_the_list_fits_every_terminal(nvim_factory: Callable[..., Nvim], size: t
     chat.nvim.command("CodeCompanionChat Resume")
     screen = chat.nvim.wait_screen("more below|↓")
     assert line(rows[0], "chat 0 word", 0) in screen
-    assert re.search(r"…( *│\n│ +| · )3 messages", screen)
+    assert re.search(r"…( *│\n│ +| · )3 turns", screen)
     assert "q close" in screen
 
 
@@ -197,11 +211,11 @@ def test_an_empty_open_chat_is_not_listed_and_the_current_one_is_marked(chat: Ch
     chat.answer("list_sessions", rows)
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("Resume a chat")
-    assert chat.nvim.lines() == [line(rows[0], "New chat · draft", 0), line(rows[2], "title 3 · 3 messages", 0)]
+    assert chat.nvim.lines() == [line(rows[0], "New chat · draft", 0), line(rows[2], "title 3 · 3 turns", 0)]
     chat.nvim.feed("q")
     chat.answer("list_sessions", [{**rows[0], "messages": 4, "typed": 2, "title": "mine"}, rows[2]])
     chat.nvim.command("CodeCompanionChat Resume")
-    chat.nvim.wait_screen(f"{told(rows[0])} +mine · 2 messages · this chat")
+    chat.nvim.wait_screen(f"{told(rows[0])} +mine · 2 turns · this chat")
     chat.nvim.feed("q")
     chat.answer("list_sessions", [rows[0], rows[2]])
     chat.nvim.command("CodeCompanionChat Resume last")
@@ -265,7 +279,7 @@ def test_missing_chats_are_named_above_the_list_and_restored_with_one_key(chat: 
     chat.nvim.feed("b")
     chat.nvim.wait_for(lambda: chat.sent("bring_back"), "bring_back")
     chat.nvim.wait_screen("title 1")
-    assert chat.nvim.lines() == [line(row, "title 1 · 3 messages", 0)]
+    assert chat.nvim.lines() == [line(row, "title 1 · 3 turns", 0)]
 
 
 def test_the_line_about_missing_chats_disappears_once_they_are_restored(chat: ChatDriver) -> None:
@@ -359,7 +373,7 @@ def test_drafts_are_marked(chat: ChatDriver) -> None:
     chat.nvim.command("CodeCompanionChat Resume")
     chat.nvim.wait_screen("Resume a chat")
     assert chat.nvim.lines() == [
-        line(rows[0], "title 1 · 3 messages · unsent draft", 0),
+        line(rows[0], "title 1 · 3 turns · unsent draft", 0),
         line(rows[1], "title 2 · draft", 0),
     ]
 

@@ -183,6 +183,13 @@ def test_chats_with_one_title_and_question_differ_by_their_last_reply(store: Sto
     assert found == {"one": (1, "It is red."), "two": (1, "It is blue."), "three": (1, "")}
 
 
+def test_a_listed_chat_has_the_beginnings_of_the_users_last_messages(store: Store) -> None:
+    store.append("c", [CREATED, *(said(f"question {number} " + "x" * 200) for number in range(12))]).result()
+    kept = store.list_sessions()[0].questions
+    assert [one.split(" x")[0] for one in kept] == [f"question {number}" for number in range(2, 12)]
+    assert {len(one) for one in kept} == {80}
+
+
 def test_the_picker_lists_chats_with_messages_or_drafts_newest_first(store: Store) -> None:
     """A chat that was only opened is not listed; one with only a draft is not lost (lesson 36)."""
     store.append("old", [CREATED, said("hi"), said("hello", "assistant")]).result()
@@ -193,7 +200,7 @@ def test_the_picker_lists_chats_with_messages_or_drafts_newest_first(store: Stor
     listed = store.list_sessions()
     assert [info.id for info in listed] == ["new", "drafted", "old"]
     assert (listed[0].title, listed[0].adapter, listed[0].model, listed[0].messages) == ("Title", "openai", "x", 1)
-    assert (listed[2].messages, listed[2].typed) == (2, 1)
+    assert (listed[2].messages, listed[2].typed, listed[2].questions) == (2, 1, ("hi",))
     assert [info.draft for info in listed] == [False, True, False]
     assert [info.id for info in store.list_sessions(cwd="/work")] == ["new", "old"]
     assert [info.id for info in store.list_sessions(limit=1)] == ["new"]

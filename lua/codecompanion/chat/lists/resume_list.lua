@@ -18,6 +18,7 @@ local M = {}
 
 local MAX, NEWEST = 200, 20 -- the newest ones may be drafts that are open here
 local FRESH_MS, AGAIN_MS = 60000, 500
+local SIDE = 20 -- in cells
 
 ---The host's last result, cached because completion must not wait.
 ---@type CodeCompanion.StoredChat[]
@@ -226,6 +227,7 @@ local function show_float(items, missing, callback)
       callback(chosen[1].id)
     end
   end)
+  vim.wo.sidescrolloff = SIDE -- a match of `/` beyond the edge is shown whole
   vim.bo[bufnr].filetype = "codecompanion_resume"
   lines.colour(bufnr)
   if missing ~= "" then

@@ -19,6 +19,7 @@ local MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 ---@field draft? boolean It has unsent text
 ---@field last_question? string
 ---@field typed? integer Number of messages from the user; -1: unknown
+---@field questions? string[] Beginnings of the user's last messages, oldest first; empty: unknown
 ---@field last_reply? string Set if another chat has the same title and last question
 ---@field here? boolean It belongs to this project
 ---@field current? boolean The chat in which the list was opened
@@ -47,23 +48,30 @@ function M.title_of(item)
   return require("codecompanion.chat.state.chat_title").shown(item.title)
 end
 
----Return the number of messages from the user, or nil if it is unknown.
+---Return the number of turns, each of which begins with a message from the user, or nil if it is unknown.
 ---@param item CodeCompanion.StoredChat
 ---@return string?
 function M.count(item)
   local typed = item.typed or -1
-  return typed >= 0 and numbers.counted(typed, "message") or nil
+  return typed >= 0 and numbers.counted(typed, "turn") or nil
 end
 
----Return the last question, unless it says what the title says; then the last reply, if set.
+---Return the user's last messages, newest first, except those that the title repeats; then the last reply, if set.
 ---@param item CodeCompanion.StoredChat
 ---@return string
 local function preview(item)
-  -- previews stored by older versions may contain fences
-  local text = vim.trim(((item.last_question or ""):gsub("```+%w*", " "):gsub("%s+", " ")))
   local title, cuts = M.title_of(item):gsub("…$", "")
-  local repeats = text == title or cuts > 0 and vim.startswith(text, title) or vim.endswith(text, " " .. title)
-  return repeats and (item.last_reply or "") or text
+  local known = #(item.questions or {}) > 0 and item.questions or { item.last_question or "" }
+  local texts = {}
+  for index = #known, 1, -1 do
+    -- previews stored by older versions may contain fences
+    local text = vim.trim((known[index]:gsub("```+%w*", " "):gsub("%s+", " ")))
+    local repeats = text == title or cuts > 0 and vim.startswith(text, title) or vim.endswith(text, " " .. title)
+    if text ~= "" and not repeats and not vim.list_contains(texts, text) then
+      texts[#texts + 1] = text
+    end
+  end
+  return texts[1] and table.concat(texts, " · ") or item.last_reply or ""
 end
 
 ---Return the details of a chat other than its title.
@@ -136,7 +144,7 @@ function M.float(items, missing)
     end
     local shown = preview(item)
     if shown ~= "" then
-      add(indent .. fit.cut(shown, room), item)
+      add(indent .. shown, item) -- the window cuts it, so that `/` finds the whole
     end
   end
   return lines, at

@@ -1,4 +1,4 @@
-"""Adds details to the list of chats: the number of messages typed by the user, and the last reply of similar chats.
+"""Adds details to the list of chats: the user's messages, and the last reply of similar chats.
 
 Both are optional: they are left out if the file is from an older version or a page is damaged.
 """
@@ -22,19 +22,19 @@ _SELECT_REPLY = """SELECT payload FROM events WHERE chat_id = ? AND type = 'mess
 
 
 def with_details(connection: sqlite3.Connection, chats: Sequence[SessionInfo]) -> list[SessionInfo]:
-    """Return the chats with `typed`, and with `last_reply` where title and last question are those of another chat."""
+    """Return the chats with `typed`, `questions`, and `last_reply` where title and last question are another chat's."""
     alike = Counter((chat.title, chat.last_question) for chat in chats)
     found = []
     for chat in chats:
-        reply, typed = "", -1
+        reply, state = "", None
         try:
             state = read_state(connection, chat.id)
-            typed = state.typed if state else -1
             if alike[chat.title, chat.last_question] > 1:
                 reply = _last_reply(connection, chat.id)
         except sqlite3.DatabaseError:
             pass  # the list is shown without the details; reading the chat reports the damage
-        found.append(msgspec.structs.replace(chat, typed=typed, last_reply=reply))
+        typed, questions = (state.typed, state.questions) if state else (-1, ())
+        found.append(msgspec.structs.replace(chat, typed=typed, questions=questions, last_reply=reply))
     return found
 
 

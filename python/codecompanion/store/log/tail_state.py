@@ -14,11 +14,15 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from codecompanion.formats import typed
+from codecompanion.formats.cutting import cut_line
 from codecompanion.formats.outside_text import NOT_READABLE
 from codecompanion.model.history import ChatCreated, LogEvent, MessageAdded, ModelSet, PolicySet, TitleSet
 from codecompanion.model.messages import is_typed_by_user
 from codecompanion.store.log.encoding import storable
+from codecompanion.store.log.previews import preview_of
 
+MAX_QUESTIONS, QUESTION_CHARS = 10, 80
+"""Number of the user's newest messages whose beginnings are kept, for the list of chats, and their maximum length."""
 MAX_CHOICES = 8
 """Number of model choices kept: the last choice before the newest events is needed, and those events contain few."""
 _SELECT = "SELECT covers_seq, state, sum FROM tail_state WHERE chat_id = ?"
@@ -36,7 +40,8 @@ class ModelChoice(msgspec.Struct, frozen=True, array_like=True):
 class TailState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state after all events up to `covers_seq`.
 
-    `typed` counts the user's messages; `purpose` is the purpose of the chat.
+    `typed` counts the user's messages; `questions`: the beginnings of the last of them, oldest first (an older plugin
+    kept none); `purpose` is the purpose of the chat.
     """
 
     covers_seq: int = 0
@@ -45,18 +50,20 @@ class TailState(msgspec.Struct, frozen=True, omit_defaults=True):
     policy: str = ""
     purpose: str = ""
     models: tuple[ModelChoice, ...] = ()
+    questions: tuple[str, ...] = ()
 
     def after(self, events: Iterable[LogEvent]) -> TailState:
         """Return the state after more events; events that are already covered are skipped."""
         covers_seq, typed, title, policy, purpose = self.covers_seq, self.typed, self.title, self.policy, self.purpose
-        models = list(self.models)
+        models, questions = list(self.models), list(self.questions)
         for event in events:
             if event.seq <= covers_seq:
                 continue
             covers_seq = event.seq
             match event.payload:
-                case MessageAdded(message=message):
-                    typed += is_typed_by_user(message)
+                case MessageAdded(message=message) if is_typed_by_user(message):
+                    typed += 1
+                    questions.append(cut_line(preview_of(message.text), QUESTION_CHARS))
                 case ChatCreated() | ModelSet() as chosen:
                     models.append(ModelChoice(covers_seq, storable(chosen.adapter), storable(chosen.model)))
                     purpose = chosen.purpose if isinstance(chosen, ChatCreated) else purpose
@@ -66,8 +73,8 @@ class TailState(msgspec.Struct, frozen=True, omit_defaults=True):
                     policy = event.payload.policy
                 case _:
                     pass
-        kept = tuple(models[-MAX_CHOICES:])
-        return TailState(covers_seq, typed, storable(title), storable(policy), storable(purpose), kept)
+        kept, asked = tuple(models[-MAX_CHOICES:]), tuple(questions[-MAX_QUESTIONS:])
+        return TailState(covers_seq, typed, storable(title), storable(policy), storable(purpose), kept, asked)
 
 
 def _sum(covers_seq: int, stored: bytes) -> int:

@@ -29,7 +29,8 @@ class SessionInfo(msgspec.Struct, frozen=True):
     `owned`: another running Neovim has it open, so it is read-only here. `first_question` and `last_question`: the
     beginnings of the user's first and last message. `forked_from`: the chat that this one is a branch of; `family`: the
     first chat of that tree ("" for a chat that was never forked from another). `draft`: it has unsent text. `typed`:
-    number of messages typed by the user, -1 if unknown; `last_reply`: the beginning of the model's last message, if
+    number of messages typed by the user, -1 if unknown; `questions`: the beginnings of the last of them, oldest first,
+    empty if unknown; `last_reply`: the beginning of the model's last message, if
     another chat in the list has the same title and last question (`list_details`).
     """
 
@@ -48,6 +49,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
     family: str = ""
     draft: bool = False
     typed: int = -1
+    questions: tuple[str, ...] = ()
     last_reply: str = ""
 
 
