@@ -132,8 +132,8 @@ class Services(msgspec.Struct):
     """Messages about failures of the user's own tools and strategies, newest last."""
     stopped: dict[str, StoppedPolicy] = msgspec.field(default_factory=dict)
     """Stopped policies by name: their definition or one of their options is invalid."""
-    knows_open_file: dict[Path, bool] = msgspec.field(default_factory=dict)
-    """The folders in which the model knows which file is open, and whether the user has read that."""
+    sent_open_file: bool = False
+    """Which file is open was sent to a model, and the user has not been told yet."""
     unusable_writers: set[tuple[str, str]] = msgspec.field(default_factory=set)
     """The (adapter, model) pairs on the user's own servers that produced no usable summary when last asked."""
     usage_doubts: UsageDoubts = msgspec.field(default_factory=UsageDoubts)

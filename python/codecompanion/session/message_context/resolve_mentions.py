@@ -95,7 +95,7 @@ class MentionedContext:
         line = looking_at(submit.snapshot, root)
         if not line or line == last_reported(self._control):
             return ""
-        self._services.knows_open_file.setdefault(root, False)
+        self._services.sent_open_file = True
         return line
 
     async def _all_of(self, submit: Submit, begin: Callable[[], None]) -> tuple[EditorItem, ...]:

@@ -5,6 +5,7 @@ The line is sent only for files of the workspace, and not again while unchanged.
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from codecompanion.model.messages import LOOKING_TAG, Message
@@ -14,6 +15,9 @@ from codecompanion.session.window.context_control import ContextControl
 from codecompanion.wire.events import Notice, Severity
 from codecompanion.wire.requests import Snapshot
 
+_log = logging.getLogger(__name__)
+_TOLD = "open_file.told"
+"""File beside the database that exists once the user has been told."""
 TOLD = "The model knows which file is open"
 
 
@@ -42,12 +46,20 @@ def last_reported(control: ContextControl) -> str:
     return next((message.text for message in reversed(messages) if message.tag == LOOKING_TAG), "")
 
 
-def tell_user(services: Services, control: ContextControl, root: Path) -> None:
-    """Inform the user, once in a project, after the first reply to a request that contains such a line."""
-    if services.knows_open_file.get(root) is not False or not last_reported(control):
+def tell_user(services: Services, chat_id: str) -> None:
+    """Inform the user after the first reply to a request that contains such a line, once ever."""
+    if not services.sent_open_file:
         return
-    services.knows_open_file[root] = True
-    services.emit(Notice(chat=control.chat_id, level=Severity.INFO, text=TOLD, help="codecompanion-looking-at"))
+    services.sent_open_file = False
+    if services.store.path is not None:
+        told = services.store.path.with_name(_TOLD)
+        if told.exists():
+            return
+        try:
+            told.touch(mode=0o600)
+        except OSError as error:
+            _log.warning("%s: %s", told, error)
+    services.emit(Notice(chat=chat_id, level=Severity.INFO, text=TOLD, help="codecompanion-looking-at"))
 
 
 def looking_message(line: str, message_id: str) -> Message:

@@ -205,7 +205,7 @@ class Exchange:
         chat.control.window.tell_no_tools()
         chat.control.window.tell_no_room()
         if not finished.tool_calls:
-            tell_user(chat.services, chat.control, chat.root())
+            tell_user(chat.services, chat.chat_id)
         for edit in finished.server_edits:
             chat.notice(
                 Severity.INFO,

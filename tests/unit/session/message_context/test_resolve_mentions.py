@@ -274,7 +274,7 @@ async def test_the_visible_text_is_reported_once_and_only_in_the_workspace(bench
     other = await bench.open("chat-2")
     await say(bench, other, ask("five", submit_id=5, **here))
     assert sent(bench) == [line, "five"]
-    assert [notice.text for notice in bench.of(Notice)] == [TOLD], "once in a project"
+    assert [notice.text for notice in bench.of(Notice)] == [TOLD], "once ever"
 
 
 async def test_a_turn_without_an_open_file_shows_no_notice_about_an_earlier_one(bench, tmp_path):
@@ -282,7 +282,7 @@ async def test_a_turn_without_an_open_file_shows_no_notice_about_an_earlier_one(
     session = await bench.open()
     here = {"cwd": str(tmp_path), "current": str(tmp_path / "a.py"), "cursor": (3, 0), "visible": (1, 40, 90)}
     await say(bench, session, ask("one", **here))
-    bench.services.knows_open_file.clear()
+    bench.services.sent_open_file = False
     bench.events.clear()
     await say(bench, session, ask("two", submit_id=2, cwd=str(tmp_path)))
     assert [notice.text for notice in bench.of(Notice)] == []
