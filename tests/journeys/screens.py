@@ -384,7 +384,7 @@ def gathered_code(stage: Stage) -> None:
         stage.shoot(terminal, "86-context-left-out", "left (it )?out")
         terminal.keys("jp")
         stage.shoot(terminal, "86-context-pinned", "⚑")
-        terminal.keys("q")
+        terminal.keys("q<Esc>Gdd")
         say(terminal, "are you sure?")
         terminal.wait("sure")
         terminal.still(20)

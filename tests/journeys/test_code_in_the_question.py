@@ -49,7 +49,7 @@ def test_a_question_about_a_checkout_gets_its_code(desk: Desk) -> None:
         terminal.keys("q")
         terminal.still()
 
-        terminal.keys("<Esc>G")
+        terminal.keys("<Esc>Gdd")  # the question of /context is in the input
         say(terminal, "are you sure?", r"are you sure\?[\s\S]*It reads")
         terminal.keys("<Esc>gg")
         terminal.wait(r"snippets.* · cleared")

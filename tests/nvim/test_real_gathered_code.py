@@ -192,6 +192,7 @@ def test_context_shows_the_code_and_sends_nothing(nvim_factory, tmp_path):
         chat.send("/context what does pop_item of the Stack return?")
         screen = chat.nvim.wait_screen("src/stack.py:")
         assert "tokens" in screen
+        assert chat.draft() == "what does pop_item of the Stack return?", "it can be sent now"
         assert server.requests == []
         chat.nvim.feed("x")
         left_out = re.search(r"✗.* (\S+):(\d+)-\d+.*left out", chat.nvim.wait_screen("left out"))

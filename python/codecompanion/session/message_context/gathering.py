@@ -48,6 +48,7 @@ NO_CODE = (
     " The text you type is sent."
 )
 NO_ROOM = "No code was gathered: the context window has no room for it. /compact makes room."
+INCOMPLETE = "The code index was incomplete; ask again for better code."
 ALONE = " The message was sent without it."
 _MAX_NOTES = 3
 
@@ -251,6 +252,7 @@ class CodeGathering:
         else:
             why += why_no_code(text, gathered, asked_in, is_project=asked_in is None or is_project(asked_in))
         if message is not None:
+            why += self._once(INCOMPLETE) if gathered.is_index_partial else ()
             why += with_secrets(message)
         logged: tuple[EventPayload, ...] = (
             gathered_record(gathered, message.id if message else "", turn_id),

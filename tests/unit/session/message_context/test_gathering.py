@@ -19,6 +19,7 @@ from codecompanion.retrieval.mentions import MAX_FILES
 from codecompanion.session.actions.code_report import preview_code, show_gathered
 from codecompanion.session.actions.forking import fork
 from codecompanion.session.chat.buffer_entries import entries
+from codecompanion.session.message_context.gathering import INCOMPLETE
 from codecompanion.session.state import State
 from codecompanion.wire.events import (
     CodeGathered,
@@ -422,7 +423,7 @@ async def test_an_empty_result_is_reported_only_if_code_was_requested(project):
 
 
 async def test_truncated_code_is_shown_as_truncated(project):
-    """The user expects a named file to be complete."""
+    """The user expects a named file to be complete; the same for the index."""
 
     class Cuts(FakeGatherer):
         async def gather(self, question, tell):
@@ -443,6 +444,9 @@ async def test_truncated_code_is_shown_as_truncated(project):
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=session.log.view.messages[0].id))
     assert [row.what for row in report.rows] == ["big.py:1-265 of 2019", "README.md:1-9 (cut)"]
     assert "the index was not complete yet: the rest was searched as text" in report.head
+    assert [notice.text for notice in of(bench, Notice)] == [INCOMPLETE], "the weak code is not a surprise behind K"
+    await asked(bench, session, ask("and why not?", 2))
+    assert len(of(bench, Notice)) == 1, "once in a chat"
 
 
 async def test_a_sent_secret_file_is_named_on_its_own_line(project):

@@ -8,6 +8,9 @@ return {
     argument = "[question]",
     multiline = true,
     run = function(chat, argument, refuse)
+      if argument ~= "" then
+        require("codecompanion.chat.wire.draft").prepend(chat, argument) -- it has not been sent yet
+      end
       require("codecompanion.chat.lists.gathered_code").preview(chat, argument, refuse)
     end,
   },
