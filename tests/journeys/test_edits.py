@@ -112,6 +112,7 @@ def test_files_written_by_a_command_are_reloaded(terminal: Terminal, desk_at_wor
     to_chat(terminal)
     send(terminal, "run sed -i s/tallest/biggest/ src/stack.py")
     approve(terminal)
+    terminal.wait(lambda _: "biggest" in desk_at_work.read("src/stack.py"))
     terminal.wait("Done", gone=BUSY)
     screen = terminal.still()
     assert "# mine, not saved" in code(screen), screen

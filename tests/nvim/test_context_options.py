@@ -209,7 +209,10 @@ HALF_FULL = {"ratio": 0.62, "exact": True}
             },
         ),
         ({"meter": {"ratio": 0.49}}, {200: f"{TITLE} · gpt-4o · ~49 %"}),
-        ({"meter": {"window": 32_000, "assumed": True}}, {80: f"{TITLE} · gpt-4o · 27 % of ~32k"}),
+        (
+            {"meter": {"window": 32_000, "assumed": True}},
+            {80: f"{TITLE} · gpt-4o · 27 % of ~32k", 28: "Why does … · gpt-4o · 27 %"},
+        ),
         (
             {"state": "streaming", "label": "running grep_search"},
             {

@@ -3,8 +3,9 @@
 ---
 ---`smart → qwen3-8b`: the server answered with another model; a narrow window names only that model. `no tools` follows
 ---the model if its server does not support tools. A narrow window first shortens the title, then drops the thresholds,
----the title, `no tools` and the model, in this order, and then uses a shorter wording of the state. The state, the
----percentage, and the notes that compaction is paused or the policy has stopped are always shown.
+---the size of an assumed window, the title, `no tools` and the model, in this order, and then uses a shorter
+---wording of the state. The state, the percentage, and the notes that compaction is paused or the policy has stopped
+---are always shown.
 
 local api = vim.api
 local fit = require("codecompanion.text.fit")
@@ -117,6 +118,7 @@ function M.chunks(chat, width)
   local full = part(meter and percentage(meter) or "", nil, group)
   local limits = part(meter and status.thresholds(meter) or "")
   local paused = meter and meter.paused and part("paused " .. full[1], nil, group) or full
+  local brief_full = paused == full and part((full[1]:gsub(" of .*", "")), nil, group) or paused
   local answers = chat.other_model or model
   local both = part(chat.other_model and ("%s → %s"):format(model, answers) or model)
   local named = part(answers)
@@ -138,6 +140,7 @@ function M.chunks(chat, width)
       { brief, short, by, both, toolless, full, limits },
       { brief, short, stopped, named, toolless, paused },
       { brief, short, stopped, named, paused },
+      { brief, short, stopped, named, brief_full },
       { brief, stopped, named, toolless, paused },
       { brief, stopped, named, paused },
       { brief, stopped, part(answers, MIN_NAME), paused },

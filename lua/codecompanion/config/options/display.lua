@@ -36,7 +36,7 @@ local window = {
     description = "Side of a split; by default as set by 'splitright' and 'splitbelow'.",
   },
   { name = "full_height", type = "boolean", default = true, description = "Use the full height for a vertical split." },
-  size("width", 0.5, "Width: a fraction of the editor (up to 1), or columns."),
+  size("width", 0.5, "Width: a fraction of the editor (up to 1, at least `min_width`), or columns."),
   {
     name = "min_width",
     type = "integer",
