@@ -605,3 +605,12 @@ def test_a_narrow_line_of_a_reverted_change_keeps_the_end_of_the_file_name(
     )  # fmt: skip
     chat.push(events.Restored(entries=(entry,), first=True, last=True))
     chat.nvim.wait_screen("▸ ✓ insert_edit …ion_table.py · reverted")
+
+
+def test_a_closed_float_leaves_no_ruler_on_the_command_line(nvim_factory: Callable[..., Nvim]) -> None:
+    """Neovim draws a float's ruler there, and does not remove it; a message of the action that closed it stays."""
+    chat = opened(nvim_factory, (100, 30))
+    chat.nvim.feed("g?")
+    chat.nvim.wait_screen(r"1,1 +(All|Top)\s*$")
+    chat.nvim.feed("q")
+    chat.nvim.wait_for(lambda: chat.nvim.screen().split("\n")[-1].strip() == "", "an empty command line")

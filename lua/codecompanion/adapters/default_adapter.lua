@@ -226,7 +226,7 @@ function M.choose(options, name, model)
     state.options = options
     state.choice = { name = name, model = model or "", why = "", is_usable = true, is_told = true }
   end
-  say.line({ ("Using %s, also in new chats"):format(shown), "Also used in new chats" })
+  say.line({ ("Using %s, also in new chats"):format(shown), "New chats use it too" })
 end
 
 ---Return the configuration line that names the adapter and model of new chats.

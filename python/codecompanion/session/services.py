@@ -133,7 +133,7 @@ class Services(msgspec.Struct):
     stopped: dict[str, StoppedPolicy] = msgspec.field(default_factory=dict)
     """Stopped policies by name: their definition or one of their options is invalid."""
     sent_open_file: bool = False
-    """Which file is open was sent to a model, and the user has not been told yet."""
+    """A model has received the name of the open file, and the notice about that is still due."""
     unusable_writers: set[tuple[str, str]] = msgspec.field(default_factory=set)
     """The (adapter, model) pairs on the user's own servers that produced no usable summary when last asked."""
     usage_doubts: UsageDoubts = msgspec.field(default_factory=UsageDoubts)

@@ -17,7 +17,7 @@ from codecompanion.wire.requests import Snapshot
 
 _log = logging.getLogger(__name__)
 _TOLD = "open_file.told"
-"""File beside the database that exists once the user has been told."""
+"""File beside the database that exists once the notice was shown."""
 TOLD = "The model knows which file is open"
 
 

@@ -444,7 +444,7 @@ async def test_truncated_code_is_shown_as_truncated(project):
     report = await show_gathered(session, ShowGathered(chat="chat-1", item=session.log.view.messages[0].id))
     assert [row.what for row in report.rows] == ["big.py:1-265 of 2019", "README.md:1-9 (cut)"]
     assert "the index was not complete yet: the rest was searched as text" in report.head
-    assert [notice.text for notice in of(bench, Notice)] == [INCOMPLETE], "the weak code is not a surprise behind K"
+    assert [notice.text for notice in of(bench, Notice)] == [INCOMPLETE], "weaker code is announced"
     await asked(bench, session, ask("and why not?", 2))
     assert len(of(bench, Notice)) == 1, "once in a chat"
 
