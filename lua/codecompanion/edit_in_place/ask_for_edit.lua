@@ -78,11 +78,12 @@ local BESIDE = { vertical = true, horizontal = true, tab = true }
 ---Open the chat of an edit and return to the current window. The chat stays hidden where it would cover that window, or
 ---if that window shows another chat.
 ---@param edit CodeCompanion.StandingEdit
+---@param is_hidden? boolean Only make it the chat that `:CodeCompanionChat Toggle` shows
 ---@return boolean is_shown
-local function open_beside(edit)
+local function open_beside(edit, is_hidden)
   local config = require("codecompanion.config").options.display.chat.window
   local layout = require("codecompanion.chat.window.layout").with_room(config)
-  local is_hidden = not BESIDE[layout] or vim.bo.filetype == "codecompanion"
+  is_hidden = is_hidden or not BESIDE[layout] or vim.bo.filetype == "codecompanion"
   local win, mode = api.nvim_get_current_win(), api.nvim_get_mode().mode
   M.show_chat(edit, { hidden = is_hidden })
   api.nvim_set_current_win(win)
@@ -92,17 +93,19 @@ local function open_beside(edit)
   return not is_hidden
 end
 
----Show a reply that changes nothing in its chat.
+---Show a reply that changes nothing in its chat, or say how to see it.
 ---@param edit CodeCompanion.StandingEdit
 ---@param reason string A sentence
-local function show_answer(edit, reason)
-  local is_shown = open_beside(edit)
+---@param is_hidden? boolean
+local function show_answer(edit, reason, is_hidden)
+  local is_shown = open_beside(edit, is_hidden)
   local place = is_shown and "It is in the chat" or ":CodeCompanionChat Toggle shows it"
   say.line({
     ("%s %s; the buffer was not changed. :CodeCompanion asks again."):format(reason, place),
     ("%s %s; :CodeCompanion asks again."):format(reason, place),
-    is_shown and "No edit: see the chat. :CodeCompanion asks again." or ("No edit. %s."):format(place),
-    is_shown and "No edit: see the chat" or "No edit: see the last chat",
+    is_shown and "No edit: see the chat. :CodeCompanion asks again." or ("%s %s."):format(reason, place),
+    is_shown and "No edit: see the chat" or ("No edit. %s."):format(place),
+    "No edit: see the last chat",
   })
 end
 
@@ -116,7 +119,7 @@ local function propose(edit, event)
   local placed = proposals.refresh(edit.proposal)
   if placed and #placed == 0 then
     of_buffer.decide(edit)
-    return show_answer(edit, "The reply contains no change.")
+    return show_answer(edit, "The reply contains no change.", true)
   elseif of_buffer.accepts(edit.bufnr) then
     edit.is_automatic = true
     return edit.actions.accept_change()
