@@ -2345,7 +2345,6 @@
 ---@field start_with_chat? boolean
 ---@field wait? integer
 ---@field project_file? boolean
----@field claude_desktop? boolean
 ---@field servers? CodeCompanion.Options.mcp.servers
 
 ---Servers by name.

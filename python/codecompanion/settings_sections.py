@@ -314,5 +314,4 @@ class McpSettings(Section, frozen=True):
     start_with_chat: bool
     wait_s: Annotated[float, msgspec.Meta(ge=0)]
     project_file: bool
-    claude_desktop: bool
     servers: dict[str, McpServerSettings]

@@ -28,7 +28,6 @@ def rows() -> Iterator[Row]:
     ):
         yield Row(f"mcp.{option}", value, mcp.told, telling)
     yield Row("mcp.project_file", "false", mcp.listed)
-    yield Row("mcp.claude_desktop", "true", mcp.listed)
     address = around("url = 'FILL_URL/one'")
     yield Row("mcp.servers.mine.url", "'FILL_URL/two'", mcp.reached, address)
     yield Row("mcp.servers.mine.headers", "{ ['x-mine'] = 'yes' }", mcp.reached, address)

@@ -34,20 +34,16 @@ def told(desk: Desk, given: Given) -> Any:
 
 
 def listed(desk: Desk, given: Given) -> Any:
-    """List the MCP servers if a project and Claude Desktop configure some."""
+    """List the MCP servers if a project configures some."""
 
     def prepare(host: Host) -> None:
         (host.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"ours": SERVER}}))
-        desktop = host.root / "config" / "Claude"
-        desktop.mkdir(parents=True)
-        (desktop / "claude_desktop_config.json").write_text(json.dumps({"mcpServers": {"theirs": SERVER}}))
 
     async def act(host: Host) -> Any:
         found = await _shown(host)
         return steady(str(found["files"])), [one["name"] for one in found["servers"]]
 
-    config = str(desk.root / "scenes" / "host" / "config")
-    return play(desk, given, act, prepare=prepare, env={"XDG_CONFIG_HOME": config})
+    return play(desk, given, act, prepare=prepare)
 
 
 def reached(desk: Desk, given: Given) -> Any:

@@ -49,7 +49,6 @@ return function(mcp)
     start_with_chat = mcp.start_with_chat,
     wait_s = mcp.wait / 1000,
     project_file = mcp.project_file,
-    claude_desktop = mcp.claude_desktop,
     servers = object(servers),
   }
 end

@@ -7,6 +7,7 @@
 local KEYS = {
   ["constants"] = true,
   ["extensions"] = true,
+  ["mcp.claude_desktop"] = "copy the servers to `mcp.servers`, or to the project's `.mcp.json`",
   ["mcp.opts"] = "the options of all servers are in `mcp`",
   ["mcp.servers.*.register_roots_list_changes"] = "the workspace is the root",
   ["mcp.servers.*.server_instructions"] = true,

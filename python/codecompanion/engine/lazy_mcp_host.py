@@ -36,7 +36,7 @@ class LazyMcpHost:
         if not mcp.enabled:
             return
         file = session.root() / ".mcp.json"
-        if self._host is not None or mcp.claude_desktop or (mcp.project_file and await asyncio.to_thread(file.is_file)):
+        if self._host is not None or (mcp.project_file and await asyncio.to_thread(file.is_file)):
             await self._made().opened(session)
 
     async def carry_out(self, request: ShowMcp | ChangeMcp | ReadMcp) -> object:

@@ -146,12 +146,6 @@ return {
     description = "Use the project's `.mcp.json` once you trust it, see |codecompanion-mcp-project|.",
   },
   {
-    name = "claude_desktop",
-    type = "boolean",
-    default = false,
-    description = "Also use the servers of Claude Desktop.",
-  },
-  {
     name = "servers",
     description = "Servers by name.",
     fields = {},

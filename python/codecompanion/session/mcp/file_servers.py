@@ -1,8 +1,8 @@
-"""Runs the MCP servers of a project (`.mcp.json`) once the user trusts the file, and those of Claude Desktop.
+"""Runs the MCP servers of a project (`.mcp.json`) once the user trusts the file.
 
 `session.trust` decides about a folder, or about a file and its content. The servers of an untrusted file are not
 started, and running ones are stopped. The files are checked before each request, so that revoking trust in another
-chat or Neovim stops servers here too. Claude Desktop's file belongs to the user, and is read only if configured.
+chat or Neovim stops servers here too.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ class FileServers:
         files = await asyncio.to_thread(server_files, self._services.settings.mcp, root, self._services.environment)
         trust = self._services.trust
         return [
-            (file, file.is_users or await asyncio.to_thread(trust.allows, root, file.path, file.sha256, runs=True))
-            for file in files
+            (file, await asyncio.to_thread(trust.allows, root, file.path, file.sha256, runs=True)) for file in files
         ]
 
     def _report_ended(

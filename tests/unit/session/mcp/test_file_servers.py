@@ -36,10 +36,10 @@ from tests.unit.session.fakes import Bench, ScriptedAdapter, says, submit
 class Neovim:
     """A host with chats in the folder; each answers any message."""
 
-    def __init__(self, root: Path, store: Store, name: str = "a", **mcp: Any) -> None:
+    def __init__(self, root: Path, store: Store, name: str = "a") -> None:
         self.name, self.root = name, root
         self.bench = Bench(root, ScriptedAdapter("s", lambda request: says("ok")), store=store)
-        loaded = load({"mcp": {"servers": {}, "wait_s": PATIENCE_S, **mcp}}).mcp
+        loaded = load({"mcp": {"servers": {}, "wait_s": PATIENCE_S}}).mcp
         services = self.bench.services
         services.settings = msgspec.structs.replace(services.settings, mcp=loaded)
         services.trust = Trust(root / "data" / "trust.json")
@@ -186,26 +186,3 @@ async def test_the_page_shows_whether_a_file_is_trusted(tmp_path: Path, store: S
         file.unlink()
         found = await neovim.host.carry_out(show)
         assert found["files"] == []
-
-
-async def test_claude_desktops_file_is_the_users_own_and_ranks_after_the_projects(
-    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The two files do not replace each other's servers each time a chat is opened."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(sys, "platform", "linux")
-    (tmp_path / "config" / "Claude").mkdir(parents=True)
-    ours = project(tmp_path, "odd")
-    theirs = tmp_path / "config" / "Claude" / "claude_desktop_config.json"
-    theirs.write_text(json.dumps({"mcpServers": {"odd": {"command": "false"}, "more": {"command": "false"}}}))
-    neovim = Neovim(tmp_path, store, claude_desktop=True)
-    async with neovims(neovim):
-        chat = await neovim.open()
-        assert neovim.host.servers.named(tmp_path, "odd").entry.source == str(theirs)
-        await neovim.decide(what="folder")
-        assert await neovim.say(chat) == {"odd__echo"}
-        odd = neovim.host.servers.named(tmp_path, "odd")
-        assert odd.entry.source == str(ours)
-        await neovim.open()
-        assert neovim.host.servers.named(tmp_path, "odd") is odd
-        assert neovim.state("more") == "failed"
