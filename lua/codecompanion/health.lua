@@ -116,7 +116,7 @@ local function check_configuration()
     health.ok("No mistakes" .. limits)
   end
   if #found.foreign > 0 then
-    health.info("Options of codecompanion.nvim that do nothing here:\n- " .. table.concat(found.foreign, "\n- "))
+    health.info("Options that do nothing here:\n- " .. table.concat(found.foreign, "\n- "))
   end
   if #found.moves > 0 then
     local moves = require("codecompanion.config.findings").moves(found)

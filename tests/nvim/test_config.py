@@ -219,7 +219,7 @@ def test_a_key_of_codecompanion_nvim_is_listed_and_not_a_mistake(config: Config,
     config.setup(at(path, "{ 1 }"))
     assert [entry.partition(":")[0] for entry in config.findings["foreign"]] == [path]
     assert config.errors == ""
-    text = "1 option of codecompanion.nvim does nothing here: :CodeCompanion problems"
+    text = "1 option does nothing here: :CodeCompanion problems"
     assert config.said == [(INFO, f"codecompanion: {text}")]
 
 

@@ -22,7 +22,7 @@ def test_equivalent_options_apply_and_the_rest_is_listed(config: Config, version
     for path, value in TAKEN[version].items():
         assert config.get(path) == value, path
     count = len(NOTHING[version])
-    text = f"codecompanion: {count} options of codecompanion.nvim do nothing here: :CodeCompanion problems"
+    text = f"codecompanion: {count} options do nothing here: :CodeCompanion problems"
     assert config.said == [(INFO, text)]
     config.for_host()
     assert config.said == [(INFO, text)]

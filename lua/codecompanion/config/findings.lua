@@ -67,14 +67,11 @@ function M.sentences(findings)
     end
     return ("%s: %s"):format(table.concat(parts, ", "), MORE)
   end
-  local theirs = "%s of codecompanion.nvim %s nothing here"
   local names = counted(old, "old name", "old names")
+  local unused = counted(foreign, "option does nothing here", "options do nothing here")
   return vim.list_extend(old + foreign == 1 and { findings.old_names[1] } or {}, {
-    sentence(
-      names and names .. " in setup()",
-      counted(foreign, theirs:format("option", "does"), theirs:format("options", "do"))
-    ),
-    sentence(names, counted(foreign, "option does nothing here", "options do nothing here")),
+    sentence(names and names .. " in setup()", unused),
+    sentence(names, unused),
     sentence(names or counted(foreign, "unused option", "unused options")),
     MORE,
   })
@@ -122,9 +119,7 @@ function M.report(findings, of_prompts)
   local prompts = of_prompts or {}
   section(lines, counted(#prompts, "problem in a prompt", "problems in prompts"), prompts)
   section(lines, counted(#findings.old_names, "old name: still works", "old names: still work"), findings.old_names)
-  local unused =
-    counted(#foreign, "option of codecompanion.nvim does nothing here", "options of codecompanion.nvim do nothing here")
-  section(lines, unused, foreign)
+  section(lines, counted(#foreign, "option does nothing here", "options do nothing here"), foreign)
   local moves = findings.moves
   local taken = counted(#moves, "option of codecompanion.nvim works", "options of codecompanion.nvim work")
   section(lines, taken and taken .. " under another name", M.moves(findings))
