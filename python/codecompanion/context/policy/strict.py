@@ -27,7 +27,7 @@ SUFFIX = " strict"
 """Suffix of strict policy names: `codebuddy strict` is the `codebuddy` policy without our additions."""
 _DESCRIPTION = "Exactly as in its document, without our additions; see :help codecompanion-strict."
 ALWAYS = (
-    "No request exceeds the window: tool results are cut, then the chat is compacted without a model.",
+    "No request exceeds the context window: tool results are cut, then the chat is compacted without a model.",
     "A tool call still waiting for its result is never compacted, and no call is sent without its result.",
     "The system prompt, rules and pinned messages are kept.",
     "A reply that is not a summary never replaces messages.",
