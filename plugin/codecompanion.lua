@@ -57,7 +57,7 @@ command("CodeCompanionCompact", "compact", "Replace the conversation with a summ
   nargs = "*",
   bang = true,
 })
-command("CodeCompanionUndo", "undo", "Undo the last context change (not a file change)", {})
+command("CodeCompanionUndo", "undo", "Undo the last context change, not file edits", {})
 command("CodeCompanionRedo", "redo", "Redo the last undone change", {})
 command("CodeCompanionRecall", "recall", "Search content removed from the context", { nargs = "*" })
 command("CodeCompanionRevert", "revert", "List file changes and revert them; `turn` or a file reverts directly", {
@@ -102,7 +102,7 @@ plug("n", "Cost", "<Cmd>CodeCompanionCost<CR>", "Show the cost of the chat")
 plug("n", "Trace", "<Cmd>CodeCompanionTrace<CR>", "Show the newest turn request by request")
 plug("n", "Resume", "<Cmd>CodeCompanionChat Resume<CR>", "Resume a stored chat")
 plug("n", "Compact", "<Cmd>CodeCompanionCompact<CR>", "Replace the conversation with a summary")
-plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the last context change (not a file change)")
+plug("n", "Undo", "<Cmd>CodeCompanionUndo<CR>", "Undo the last context change, not file edits")
 plug("n", "Redo", "<Cmd>CodeCompanionRedo<CR>", "Redo the last undone change")
 plug("n", "Recall", "<Cmd>CodeCompanionRecall<CR>", "List content removed from the context")
 plug("n", "Complete", "<Cmd>CodeCompanionComplete<CR>", "Ask for suggestions at the cursor")

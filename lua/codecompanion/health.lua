@@ -207,7 +207,7 @@ local function check_host()
   end, 20)
   if problem or not report then
     return health.error(
-      problem or "The Python process did not answer the health check in time",
+      problem or "The Python process did not answer in time",
       "See :CodeCompanion log"
     )
   end

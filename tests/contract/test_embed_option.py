@@ -109,7 +109,7 @@ def test_trouble_is_reported_on_standard_error_and_words_are_used(root: Path, tm
     [
         ("nomic", "expected url=…,model=…[,key=ENV] or onnx=FOLDER"),
         ("onnx=/never", "there is no such folder; expected a folder with model.onnx and tokenizer.json"),
-        (f"url=http://a.test,model=m,key={KEY}", "expected the name of an environment variable"),
+        (f"url=http://a.test,model=m,key={KEY}", "expected an environment variable"),
     ],
 )
 def test_a_wrong_spec_is_bad_input(root: Path, tmp_path: Path, spec: str, said: str) -> None:

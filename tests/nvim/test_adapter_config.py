@@ -211,7 +211,7 @@ KEYS_THEMSELVES = ["sk-proj-4f9a8c", "gsk_4f9a8clowercase", "4f9a8c77", "key wit
 def test_a_literal_key_in_the_configuration_is_refused_and_never_shown(child: Nvim, key: str) -> None:
     """Lesson 44: neither in the error nor in the settings for the host."""
     adapters = Adapters(child, f'{{ mine = {{ extends = "openai", env = {{ api_key = "{key}" }} }} }}')
-    assert "adapters.http.mine.env.api_key: expected the name of an environment variable" in adapters.said
+    assert "adapters.http.mine.env.api_key: expected an environment variable" in adapters.said
     assert 'set MINE_API_KEY in your shell, and write api_key = "$MINE_API_KEY"' in adapters.said
     assert key not in adapters.said
     assert key not in json.dumps(adapters.hello)

@@ -54,11 +54,11 @@ def test_words_become_a_command_line_that_the_user_runs(nvim_factory, tmp_path):
         ("   \n", "reply was empty"),
         ('" There is no such command.', "found no command line: There is no such command."),
         ("```\nlua {ran}\nlua {ran}\n```", "2 lines instead of one"),
-        ("Use `:sort` to sort them.", "wrote no command line: Use `:sort` to sort them."),
-        ("run `:lua {ran}`", "wrote no command line: run `:lua"),
-        ("delete the line below.", "wrote no command line: delete the line"),
-        ("Sure", "wrote no command line: Sure"),
-        ("I think `sort` does it", "wrote no command line: I think"),
+        ("Use `:sort` to sort them.", "replied in prose: Use `:sort` to sort them."),
+        ("run `:lua {ran}`", "replied in prose: run `:lua"),
+        ("delete the line below.", "replied in prose: delete the line"),
+        ("Sure", "replied in prose: Sure"),
+        ("I think `sort` does it", "replied in prose: I think"),
     ],
 )
 def test_an_unreadable_or_multi_line_answer_is_refused(nvim_factory, tmp_path, answer, said):

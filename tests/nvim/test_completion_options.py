@@ -50,7 +50,7 @@ def test_the_options_reach_the_host(config: Config) -> None:
         ("endpoint = 'olama'", 'completion.endpoint: got "olama"'),
         ("trigger = 'auto'", 'completion.trigger: got "auto"'),
         ("url = 'ftp://localhost'", "completion.url: expected an address that begins with http:// or https://"),
-        (f"api_key = '{SECRET}'", "completion.api_key: expected the name of an environment variable"),
+        (f"api_key = '{SECRET}'", "completion.api_key: expected an environment variable"),
         ("filetypes = { 'lua', 'python' }", "completion.filetypes: 1 = lua; expected filetypes with true or false"),
         ("keymaps = { acept = '<C-l>' }", "did you mean `accept`?"),
         ("max_tokens = 0", "completion.max_tokens: got 0; the minimum is 1"),

@@ -74,7 +74,7 @@ def test_a_single_long_mistake_is_shortened_to_a_line_that_fits(
         (
             "{ adapters = { http = { mine = { extends = 'openai', env = { api_key = 'sk-swift-1234' } } } } }",
             90,
-            "env.api_key: expected the name of an environment variable, not the key itself",
+            "env.api_key: expected an environment variable, not the key itself",
         ),
         (
             "{ completion = { debounce = '1' }, displya = {} }",

@@ -85,7 +85,7 @@ local SHOWN_OF_LITERAL = 3
 ---@return string
 local function key_advice(name)
   local own = name:upper():gsub("[^%w]+", "_"):gsub("^[%d_]+", "")
-  local text = "expected the name of an environment variable, not the key itself: set %s in your shell, and write"
+  local text = "expected an environment variable, not the key itself: set %s in your shell, and write"
     .. ' api_key = "$%s" ("cmd:…", "file:…" and functions work too)'
   own = (own ~= "" and own or "MY") .. "_API_KEY"
   return text:format(own, own)

@@ -104,7 +104,7 @@ function M.read(answer)
   elseif text:sub(1, 1) == '"' then
     return nil, ("The model found no command line: %s"):format(vim.trim((text:gsub('^"+', ""))))
   elseif is_prose(text) then
-    return nil, ("The model wrote no command line: %s"):format(text)
+    return nil, ("The model replied in prose: %s"):format(text)
   end
   return text
 end

@@ -24,7 +24,7 @@ end
 function M.check(value)
   local source = M.of(value)
   if source == nil then
-    return 'expected the name of an environment variable, "cmd:…" or "file:…", not the key itself'
+    return 'expected an environment variable ("$MY_KEY"), "cmd:…" or "file:…", not the key itself'
   end
   return nil, source
 end

@@ -30,7 +30,7 @@ local ESSENTIAL_COMMANDS = {
   { keys = ":CodeCompanion {words}", text = "Edit the selected lines, or those at the cursor" },
   { keys = ":CodeCompanionChat {words}", text = "Ask in a new chat; a range is attached" },
   { keys = ":CodeCompanionChat Resume", text = "Resume a stored chat" },
-  { keys = ":CodeCompanionUndo", text = "Undo the last context change (not a file change)" },
+  { keys = ":CodeCompanionUndo", text = "Undo the last context change, not file edits" },
 }
 local ESSENTIAL_SLASH = { "file", "rules", "tools", "compact", "cost" }
 

@@ -57,7 +57,7 @@ def problem_with(settings: EmbeddingSettings) -> tuple[str, str] | None:
     elif settings.model or settings.key or settings.dimensions:
         return "onnx", "cannot be combined with `model`, `key` or `dimensions`"
     if not _names_a_place(settings.key):
-        return "key", "expected the name of an environment variable, cmd:… or file:…, not the key itself"
+        return "key", "expected an environment variable, cmd:… or file:…, not the key itself"
     return None
 
 

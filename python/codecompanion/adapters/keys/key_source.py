@@ -159,7 +159,7 @@ def _checked(key: str, settings: AdapterSettings) -> str:
 def _literal(settings: AdapterSettings, start: str) -> MissingKey:
     variable = f"{_NO_WORD.sub('_', settings.name).lstrip('0123456789_').upper() or 'MY'}_API_KEY"
     error = MissingKey(
-        f"{settings.name}: no API key: env.api_key (“{start}…”) takes the name of an environment variable, not the key"
+        f"{settings.name}: no API key: env.api_key (“{start}…”) takes an environment variable, not the key"
         f' itself. Set {variable} in your shell, and write api_key = "${variable}" (:help codecompanion-keys).'
     )
     error.brief = "env.api_key is not the name of a variable"

@@ -158,7 +158,7 @@ def test_a_literal_key_in_the_configuration_is_recognised_by_its_prefix() -> Non
     """A literal key is rejected as a missing variable, with a reference to the help on keys."""
     with pytest.raises(MissingKey) as caught:
         KeyReader(environ={})(entry("literal:sk-"))
-    assert "env.api_key (“sk-…”) takes the name of an environment variable, not the key itself" in str(caught.value)
+    assert "env.api_key (“sk-…”) takes an environment variable, not the key itself" in str(caught.value)
     assert 'write api_key = "$OPENAI_API_KEY"' in str(caught.value)
     assert ":help codecompanion-keys" in str(caught.value)
     assert (key_label(entry("literal:sk-")), key_variable(entry("literal:sk-"))) == ("env.api_key", "")

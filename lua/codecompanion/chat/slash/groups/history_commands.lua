@@ -13,7 +13,7 @@ return {
   },
   {
     name = "undo",
-    description = "Undo the last context change (not a file change)", -- R-361, as for the pins below
+    description = "Undo the last context change, not file edits", -- R-361, as for the pins below
     run = function(chat)
       require("codecompanion.chat.wire.edit_view").undo(chat)
     end,
