@@ -206,10 +206,7 @@ local function check_host()
     return report ~= nil
   end, 20)
   if problem or not report then
-    return health.error(
-      problem or "The Python process did not answer in time",
-      "See :CodeCompanion log"
-    )
+    return health.error(problem or "The Python process did not answer in time", "See :CodeCompanion log")
   end
   local is_shown = shown_elsewhere()
   report = vim.tbl_filter(function(finding)

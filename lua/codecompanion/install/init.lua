@@ -203,7 +203,7 @@ local function show(message)
   say.hint((say.fitting({ message }, math.max(vim.v.echospace - 1, 1))))
 end
 
----Shows the log of the installation; unlike its path, the command is never split at the edge of a window.
+---Command that shows the installation log; unlike the path of the log, it is never split at the edge of a window.
 local SHOW_LOG = ":CodeCompanion log install"
 
 ---Return instructions for installing the packages of an extra, if the user has to install them.

@@ -126,7 +126,7 @@ local function file_line(file, root, review)
   return shown(("%s · %s · %s"):format(name, table.concat(file.servers, ", "), state))
 end
 
----Return a line in rows that are not split inside a word, the further ones with more indentation.
+---Wrap a line between words; continuation rows are indented further.
 ---@param text string
 ---@param width integer
 ---@return string[]

@@ -1,4 +1,4 @@
----Places a float so that the rows it is about stay readable.
+---Places a float so that it does not cover the rows that it refers to.
 
 local M = {}
 

@@ -3,7 +3,7 @@
 
 local M = {}
 
----How long after that a `q` is meant for the page.
+---Milliseconds after a page has closed during which a `q` is meant for it.
 M.late_ms = 1500
 
 ---@type integer?

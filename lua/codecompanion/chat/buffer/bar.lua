@@ -54,7 +54,7 @@ end
 ---@field [1] string
 ---@field [2]? string Highlight group
 ---@field min? integer Minimum width when shortened; nil: it is not shortened
----@field by_words? boolean It is shortened between words
+---@field by_words? boolean It is shortened at word boundaries
 
 ---@param text string
 ---@param min? integer

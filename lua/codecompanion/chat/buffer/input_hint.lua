@@ -112,7 +112,7 @@ local function tell_unsent(chat)
 end
 
 ---Return a line about the chats that are still open when a new one replaced another in its window, with the keys that
----lead there.
+---go to them.
 ---@param chat CodeCompanion.Chat
 ---@return string?
 function M.about_replaced(chat)

@@ -8,7 +8,7 @@ local severity = require("codecompanion.severity")
 
 local M = {}
 
----Return a function that shows why a revert was refused on the command line; a running reply is only a hint.
+---Return a function that reports a refused revert on the command line: as a hint if a reply is running.
 ---@param chat CodeCompanion.Chat
 ---@return fun(reason: string)
 function M.refused(chat)

@@ -321,7 +321,7 @@ function M.shortened(cleared)
   return type(cleared) == "number" and M.CUT:format(cleared) or cleared and M.CLEARED or nil
 end
 
----Return the note of a file change that is not in its file, as text and highlight group, or nil.
+---Return the note on a file change that its file does not contain, as text and highlight group, or nil.
 ---@param change? table
 ---@return { [1]: string, [2]: string }?
 function M.change_note(change)

@@ -56,7 +56,7 @@ local function redraw(chat, item, first, last, tool)
   end)
 end
 
----While the block of an approval names a call, its own line does not.
+---Set whether an approval asks about a call: its block names the call, so the call's own line does not.
 ---@param chat CodeCompanion.Chat
 ---@param call_id string
 ---@param is_asked boolean
@@ -163,7 +163,7 @@ function M.set_lost(chat, item, lost)
   set_note(chat, item, "lost", lost)
 end
 
----Set whether the file change of a call is in effect and saved: its fold shows if it is not.
+---Set whether the file change of a call is in effect and saved; its fold is marked if it is not.
 ---@param chat CodeCompanion.Chat
 ---@param item table
 ---@param reverted boolean

@@ -1,4 +1,4 @@
----Tells the host when the user saves or discards a buffer that has unsaved changes by a tool, so that the mark beside
+---Tells the host when the user saves or discards a buffer with unsaved changes made by a tool, so that the mark beside
 ---the change is updated.
 
 local api = vim.api
@@ -18,7 +18,7 @@ local function has_unsaved(chat, path)
   return false
 end
 
----Ask the host of each chat with an unsaved change to this file what became of the change.
+---Ask the host of each chat with an unsaved change to this file whether the change was saved or discarded.
 ---@param path string
 local function check(path)
   for _, chat in ipairs(require("codecompanion.chat.state.open_chats").list()) do

@@ -1,4 +1,4 @@
----Shows a new chat. If it replaces or covers another chat, it says that this one is still open, and how to go back.
+---Shows a new chat. If it replaces or covers another chat, a line says that the other one is open, and how to go back.
 
 local api = vim.api
 local buffer = require("codecompanion.chat.buffer.chat_text")

@@ -12,7 +12,7 @@ local scratch = require("codecompanion.screen.scratch_buffer")
 local M = {}
 
 local HANGING = 4
----Tools whose grant covers changes to every file but those that always ask.
+---Tools whose grant covers changes to every file except those that always ask.
 local CHANGES_FILES = { insert_edit = true, create_file = true }
 
 ---@param row table

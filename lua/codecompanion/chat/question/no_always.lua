@@ -1,4 +1,4 @@
----Words for a question that does not offer "always" because of text in the context: the reason, and a way out. A chat
+---Wording of a question that does not offer "always" because of text in the context: the reason, and a way out. A chat
 ---shows them in full once; later questions with the same reason show a short form, until `g1` asks for the reason.
 
 local keys = require("codecompanion.changes.decision_keys")

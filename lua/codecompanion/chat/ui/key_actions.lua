@@ -261,7 +261,7 @@ function M.next_approval(chat)
   require("codecompanion.chat.question.approval").next(chat)
 end
 
----Tell where the nearest file change is: the last one above, or else the first one below.
+---Report where the nearest file change is: the last one above, or else the first one below.
 ---@param chat CodeCompanion.Chat
 ---@param found string What is on this line
 local function point_to_change(chat, found)

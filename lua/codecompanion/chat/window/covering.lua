@@ -45,8 +45,8 @@ function M.give_way(hide)
   end
 end
 
----Let `:q` in a chat that replaced a file, for lack of space, restore the file instead of closing its window or exiting
----Neovim, as it would with a split.
+---Let `:q` in a chat that replaced a file, because there was no space for a split, restore the file instead of closing
+---the window or exiting Neovim.
 ---@param chat CodeCompanion.Chat
 function M.survive_quit(chat)
   api.nvim_create_autocmd("QuitPre", {

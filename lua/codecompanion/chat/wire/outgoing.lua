@@ -205,7 +205,7 @@ function M.recall_all(chat)
   end
 end
 
----Mark the messages being sent again, because they wait for something else now.
+---Redraw the marks of the messages being sent, because they now wait for something else.
 ---@param chat CodeCompanion.Chat
 function M.mark_all(chat)
   for _, outgoing in ipairs(chat.outgoing) do

@@ -159,7 +159,7 @@ class ItemRenderer:
         name = PurePosixPath(part.path or "").name or part.sha256[:12]
         name = name if name.lower().endswith(".pdf") else f"{name}.pdf"
         if not self._options.document_input:
-            return _text(f"[The document {name} was not sent: this model does not accept documents.]")
+            return _text(f"[The document {name} was not sent: this model does not accept PDFs.]")
         url = self._data_url(part.mime, part.sha256, name)
         if not url:
             return _text(f"[The document {name} cannot be read.]")

@@ -231,7 +231,7 @@ def test_files_a_model_does_not_accept_become_notes() -> None:
     off = wire(ResponsesOptions(image_input=False, document_input=False))
     texts = [part["text"] for part in items_of(message, made=off)[0]["content"]]
     assert texts[0] == "[The image a.png was not sent: this model does not accept images.]"
-    assert texts[1] == "[The document dddddddddddd.pdf was not sent: this model does not accept documents.]"
+    assert texts[1] == "[The document dddddddddddd.pdf was not sent: this model does not accept PDFs.]"
     texts = [part["text"] for part in items_of(message, made=wire(read_blob=gone))[0]["content"]]
     assert all("cannot be read" in text for text in texts)
 
