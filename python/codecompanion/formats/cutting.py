@@ -76,7 +76,7 @@ def cut_line_middle(text: str, max_chars: int) -> str:
 
 
 def cells(text: str) -> int:
-    """Return how many screen cells the text takes."""
+    """Return the width of the text in screen cells."""
     if text.isascii():
         return len(text)
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

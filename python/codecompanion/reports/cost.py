@@ -49,7 +49,7 @@ FENCE, CHART = "```", "## Tokens per request"
 NARROW = 60
 """Window columns below which tables use shorter words."""
 MIN_BARS = 3
-"""Requests below which a chart shows nothing that the tables do not."""
+"""Minimum number of requests for a chart; with fewer, it shows nothing that the tables do not."""
 EMPTY = "Nothing has been sent yet."
 
 
@@ -280,7 +280,7 @@ def _cache(calls: Sequence[Call], whole: Sums, page: Page) -> list[str]:
 
 
 def _management(savings: Savings) -> list[str]:
-    """Return what edits, compactions and shaping did; the savings are listed above."""
+    """Return the effects of edits, compactions and shaping; the savings are listed above."""
     if not savings.edits and not savings.compactions and not savings.tokens:
         return []
     lines = ["", "## Context management", ""]

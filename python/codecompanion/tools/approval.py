@@ -219,7 +219,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return Grant(f"always:{key}", tool, what)
 
     def narrowest(self, question: ApprovalQuestion) -> str:
-        """Return what `always` without a family grants, in the words of `grants` ("" = every call of the tool)."""
+        """Return the scope of `always` without a family, worded as in `grants` ("" = every call of the tool)."""
         known = {question.offer.digest: question.offer.files}
         return msgspec.structs.replace(self, files=known)._grant_of(question.key).what
 

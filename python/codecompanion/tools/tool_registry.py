@@ -132,7 +132,7 @@ class ToolRegistry:
         return some
 
     def timeout_s(self, name: str, default: float) -> float:
-        """Return how many seconds a call of the tool may take."""
+        """Return the tool's time limit in seconds."""
         setting = self.settings.get(OTHER_NAMES.get(name, name))
         return setting.timeout_s if setting else default
 

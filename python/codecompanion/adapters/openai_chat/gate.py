@@ -43,7 +43,7 @@ _LET_PASS: dict[Strictness, tuple[str, ...]] = {
     "openai": ("has the call id",),
     "compatible": ("has the call id", "has the unknown key", "has a file", "is empty beside its calls"),
 }
-"""Prefixes of the message problems tolerated at each strictness."""
+"""Prefixes of the message problems that each strictness level tolerates."""
 KNOWN_KEYS = frozenset(
     [
         *("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "metadata"),

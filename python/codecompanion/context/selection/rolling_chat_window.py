@@ -76,7 +76,7 @@ def _is_due(messages: Messages, said: int, slid_out: int, params: RollingChatWin
 
 
 def _has_room(messages: Messages, params: RollingChatWindow, env: Env) -> bool:
-    """Return whether the chat is too short to have a free cache read again: below `min_full` and `trigger_tokens`."""
+    """Return whether the chat is too short to give up a free cache: below `min_full` and `trigger_tokens`."""
     return env.measure(messages).tokens < min(params.trigger_tokens, int(params.min_full * env.window))
 
 

@@ -123,7 +123,7 @@ class CompactionWatch:
         return self.writer.allows(cycle, tokens) and self.compactions.allows(cycle, tokens)
 
     def see_writer(self, prepared: Prepared, name: Callable[[], str]) -> None:
-        """Note whether the model wrote the requested summary, in any kind of compaction.
+        """Record whether the model wrote the requested summary, in any kind of compaction.
 
         `name` returns the model's name.
         """
@@ -137,7 +137,7 @@ class CompactionWatch:
                 self.writes_in_place = self.writes_in_place and report.details.in_place is not False
 
     def take(self, prepared: Prepared, judge: CompactionJudge) -> None:
-        """Note the results of the automatic compactions in one preparation."""
+        """Record the results of the automatic compactions in one preparation."""
         for report in prepared.reports:
             stage = next((stage for stage in judge.policy.stages if stage.id == report.stage.id), None)
             if stage is None or not stage.summarises or report.curtailed or report.reason in _NOT_TRIED:
@@ -148,7 +148,7 @@ class CompactionWatch:
                 self._keep_writer(why_not_by_model(report), report.before, judge)
 
     def take_recovery(self, prepared: Prepared, judge: CompactionJudge) -> None:
-        """Note the summariser's results of making a refused request smaller.
+        """Record the summariser's results of making a refused request smaller.
 
         Only the guard of the summariser changes.
         """
@@ -157,7 +157,7 @@ class CompactionWatch:
                 self._keep_writer(why_not_by_model(report), report.before, judge)
 
     def keep(self, problem: str, after: Measure, judge: CompactionJudge, *, was_told: bool) -> None:
-        """Note the result of an automatic compaction; `problem` is "" if it helped.
+        """Record the result of an automatic compaction; `problem` is "" if it helped.
 
         `was_told`: the user has just seen a message about it.
         """

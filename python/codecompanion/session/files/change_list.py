@@ -120,7 +120,7 @@ def _counted(changes: Sequence[FileChanged]) -> list[FileChanged]:
 
 
 def kind_of(change: FileChanged, changes: Mapping[str, FileChanged]) -> Literal["tool", "revert", "reapply"]:
-    """Return who made a change: a tool, or the user, who reverted or reapplied the changes of tools."""
+    """Return the author of a change: a tool, or the user (a revert or reapplication)."""
     if not (change.began.reverts or change.began.gone):
         return "tool"
     return "revert" if would_reapply(change, changes) else "reapply"

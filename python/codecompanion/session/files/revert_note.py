@@ -24,7 +24,7 @@ def missing_note(name: str, which: str, message_id: str) -> Message:
 
 
 def sentence_for_user(note: Message) -> str:
-    """Return what the chat shows of a note: missing changes, but not a revert, which the row of its call shows."""
+    """Return the text of a note as shown in the chat, "" for a revert: the row of its call shows it."""
     found = _MISSING.match(note.text)
     if not found:
         return ""

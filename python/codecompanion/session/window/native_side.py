@@ -170,7 +170,7 @@ class NativeSide:
         return blocks
 
     def watch(self, usage: Usage, *, compacted: bool) -> None:
-        """Note whether this reply was compacted when it should have been, and whether that helped."""
+        """Record whether this reply was compacted when it should have been, and whether that helped."""
         chat, at = self._chat, self.compact_at
         self.expect(missed=not compacted and usage.prompt_tokens > self._asked > 0 and not self._has_demanded_block)
         if compacted:

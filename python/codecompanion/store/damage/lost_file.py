@@ -104,7 +104,7 @@ class FileWatch:
         return "sound"
 
     def renew(self, look_back: Callable[[sqlite3.Connection], R]) -> tuple[Renewed, R] | None:
-        """Put a good file in place and use it.
+        """Move a valid file into place and use it.
 
         Return None if a file may still be arriving, so that the caller tries again.
 

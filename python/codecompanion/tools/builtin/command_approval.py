@@ -44,7 +44,7 @@ def folder_of(arguments: dict[str, Any], context: ToolContext) -> Path:
 
 
 def limit_of(arguments: dict[str, Any], context: ToolContext) -> float:
-    """Return after how many seconds the command is stopped."""
+    """Return the command's time limit in seconds."""
     return min(float(arguments.get("timeout_s", context.timeout_s)), context.timeout_s)
 
 

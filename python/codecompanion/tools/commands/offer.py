@@ -48,7 +48,7 @@ def covered(families: Sequence[Family], files: Sequence[str] = ()) -> str:
 
 
 def exactly(command: str, folder: str, digest: str, files: Sequence[str]) -> str:
-    """Return what the grant of one command covers and its condition, as the text after "always allow"."""
+    """Return the scope and condition of the grant of one command, as the text after "always allow"."""
     where = f" in {folder}" if folder else ""
     return f"exactly “{command}”{where}{until_changed(files) if digest else ''}"
 

@@ -38,7 +38,7 @@ def file_diff(path: str, before: str | None, after: str | None) -> str:
 
 
 def count_lines(diff: str) -> tuple[int, int]:
-    """Return how many lines a diff of one file adds and removes."""
+    """Return the numbers of lines that a diff of one file adds and removes."""
     body = diff.split("\n")[2:]
     return sum(line.startswith("+") for line in body), sum(line.startswith("-") for line in body)
 

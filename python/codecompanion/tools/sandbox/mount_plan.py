@@ -307,7 +307,7 @@ def _expanded(name: str, places: Places) -> list[Path]:
 
 
 def _real(paths: Iterable[Path]) -> list[Path]:
-    """Return the real paths of the paths that exist, except the root of the file system, `/`."""
+    """Return the real paths of those that exist, except the root of the file system, `/`."""
     found = []
     for path in paths:
         try:
