@@ -2229,7 +2229,7 @@
 ---@field i? string|string[]
 ---@field v? string|string[]
 
----Show the diff; in the chat, as K
+---Show the diff; in the chat, same as K
 ---@class CodeCompanion.Options.interactions.shared.keymaps.view_diff
 ---@field modes? CodeCompanion.Options.interactions.shared.keymaps.view_diff.modes
 

@@ -74,7 +74,7 @@ def test_a_resumed_chat_shows_the_end_of_its_last_turn_and_a_remedy(chat: ChatDr
     """Both come from the log alone, because nothing from another Neovim is remembered."""
     entries = (USER, REPLY, STOPPED)
     chat.push(events.Restored(entries=entries, first=True, last=True))
-    chat.nvim.wait_screen(r"· Stopped\. · gr asks again")
+    chat.nvim.wait_screen(r"· Stopped\. · gr retries")
     assert "cut off" in chat.nvim.screen()
 
 
@@ -104,7 +104,7 @@ def test_a_returned_message_has_no_hint_to_ask_again(chat: ChatDriver) -> None:
     number = chat.submit("important")
     chat.push(events.TurnFinished(reason="failed", error="The disk is full."))
     chat.push(events.SubmitFailed(submit_id=number, text="important", error="Not sent; your message is in the input."))
-    assert "asks again" not in chat.nvim.screen()
+    assert "retries" not in chat.nvim.screen()
     assert "✗ Not sent" in chat.text()
     assert chat.input() == "important"
     number = chat.submit("important")
@@ -181,13 +181,13 @@ def test_a_notice_about_a_pause_disappears_with_the_pause(chat: ChatDriver, load
     assert "Compaction is paused until then." not in chat.text()
 
 
-@pytest.mark.parametrize(("text", "row"), [("x" * 44, "\ngr asks again"), ("x" * 20, "✗ x+ · gr asks again")])
+@pytest.mark.parametrize(("text", "row"), [("x" * 50, "\ngr retries"), ("x" * 20, "✗ x+ · gr retries")])
 def test_a_hint_is_not_broken_inside_a_word(nvim_factory: Callable[..., Nvim], text: str, row: str) -> None:
     """Virtual text ignores 'linebreak', so a word that does not fit starts the next row, without a separator."""
     chat = make_chat(nvim_factory, size=(60, 24))
     chat.accept("question")
     chat.push(events.TurnFinished(reason="failed", error=text + "x"))
-    screen = chat.nvim.wait_screen("asks again")
+    screen = chat.nvim.wait_screen("retries")
     assert re.search(row, screen), screen
 
 
@@ -204,9 +204,9 @@ def test_no_word_of_the_status_of_a_local_server_is_broken(nvim_factory: Callabl
         model = "m" * length
         chat.accept("question")
         chat.push(events.TurnFinished(reason="failed", error=AWAY.format(port=8080, model=model)))
-        screen = chat.nvim.wait_screen(rf"(?m)-m\s+{model}\b.*\s*gr asks again")
+        screen = chat.nvim.wait_screen(rf"(?m)-m\s+{model}\b.*\s*gr retries")
         shown = [line.rstrip() for line in screen.split("\n")]
-        assert any(line == "gr asks again" or line.endswith("· gr asks again") for line in shown), screen
+        assert any(line == "gr retries" or line.endswith("· gr retries") for line in shown), screen
         rows = " ".join(shown)
         assert all(word in rows for word in AWAY.split() if not re.search("[{/]", word)), screen
 
@@ -214,14 +214,14 @@ def test_no_word_of_the_status_of_a_local_server_is_broken(nvim_factory: Callabl
 @pytest.mark.parametrize("resumed", [False, True])
 @pytest.mark.parametrize("how", ["message", "continue", "notice"])
 def test_a_hint_is_shown_until_something_follows(chat: ChatDriver, how: str, resumed: bool) -> None:
-    """`gr asks again` next to "Stopped." disappears with the next text, "Stopped." once a new question is answered."""
+    """`gr retries` next to "Stopped." disappears with the next text, "Stopped." once a new question is answered."""
     if resumed:
         chat.push(events.Restored(entries=(USER, REPLY, STOPPED), first=True, last=True))
     else:
         chat.accept("question")
         chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="half"))
         chat.push(events.ReplyFinished(message_id="r", stop="cut"), events.TurnFinished(reason="stopped"))
-    chat.nvim.wait_screen(r"· Stopped\. · gr asks again")
+    chat.nvim.wait_screen(r"· Stopped\. · gr retries")
     if how == "notice":
         chat.push(events.Notice(level=Severity.WARN, text="something else"))
     else:
@@ -229,7 +229,7 @@ def test_a_hint_is_shown_until_something_follows(chat: ChatDriver, how: str, res
     if how == "message":
         chat.accept("next")
     chat.push(events.ReplyStarted(adapter="openai", model="gpt-4o"), events.Text(text="and the rest"))
-    assert "asks again" not in chat.nvim.wait_screen("and the rest")
+    assert "retries" not in chat.nvim.wait_screen("and the rest")
     assert ("Stopped." in chat.text()) is (how == "message")
 
 
@@ -243,7 +243,7 @@ def test_the_line_about_files_that_wait_for_trust_follows_the_decisions(chat: Ch
     chat.push(events.TrustWaits(waits="AGENTS.md", count=1))
     if not loaded:
         chat.nvim.command("buffer #")
-    both = r"✗ The server said no\. · gr asks again\s+! Not loaded until trusted: AGENTS\.md · gtr to review"
+    both = r"✗ The server said no\. · gr retries\s+! Not loaded until trusted: AGENTS\.md · gtr to review"
     failed = Entry(kind="note", text="The server said no.", level=Severity.ERROR, ended="failed")
     draw_again(chat, USER, failed)
     chat.nvim.wait_screen(both)
@@ -254,9 +254,9 @@ def test_the_line_about_files_that_wait_for_trust_follows_the_decisions(chat: Ch
         chat.nvim.command("buffer #")
         chat.push(events.Redrawn(), events.Restored(entries=(USER, failed), first=True, last=True))
     assert "AGENTS.md" not in chat.text()
-    chat.nvim.wait_screen(r"✗ The server said no\. · gr asks again")
+    chat.nvim.wait_screen(r"✗ The server said no\. · gr retries")
     chat.push(events.State(state="preparing"))
-    assert "asks again" not in chat.nvim.screen()
+    assert "retries" not in chat.nvim.screen()
 
 
 def test_an_unsent_message_is_marked_until_it_is_sent(chat: ChatDriver) -> None:

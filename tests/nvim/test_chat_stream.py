@@ -193,7 +193,7 @@ def test_an_incomplete_reply_is_marked(chat: ChatDriver) -> None:
     chat.push(events.Text(text="half an ans"), events.ReplyFinished(message_id="r", stop="cut"))
     chat.push(events.TurnFinished(reason="failed", error="openai: the connection was lost."))
     assert "half an ans\n\n✗ openai: the connection was lost.\n\n## Me" in chat.text()
-    assert "the connection was lost. · gr asks again" in chat.nvim.screen()
+    assert "the connection was lost. · gr retries" in chat.nvim.screen()
 
 
 def test_a_header_shows_the_configured_name_of_an_adapter(chat: ChatDriver) -> None:

@@ -653,7 +653,7 @@ def test_a_prose_answer_opens_as_a_chat_beside_the_file(desk, layout):
     here.nvim.lua("require('codecompanion.config').options.display.chat.start_in_insert_mode = true")
     here.edit("4,7CodeCompanion why is it slow?")
     here.nvim.wait_screen("It calls itself.")
-    here.nvim.wait_screen("No edit: see the chat. :CodeCompanion asks again.")
+    here.nvim.wait_screen("No edit: see the chat. Ask again with :CodeCompanion.")
     assert here.nvim.lua("return { vim.fn.bufname(), vim.fn.mode() }") == ["fact.py", "n"]
     assert here.lines() == OLD
 

@@ -230,7 +230,7 @@ def waits_and_goes_on(chat: RealChat) -> None:
 
 def resumed_and_answered(chat: RealChat) -> None:
     chat.say("question")
-    resume(chat, "gr asks again")
+    resume(chat, "gr retries")
     press(chat, "gr", "Fine answer")
 
 
@@ -354,9 +354,9 @@ NO_MODEL = (
     " The provider says: Unsupported value: temperature."
 )
 NOT_TAKEN = (
-    "✗ loop: the provider refused the request (N). The provider says: Unsupported value: temperature. · gr asks again"
+    "✗ loop: the provider refused the request (N). The provider says: Unsupported value: temperature. · gr retries"
 )
-CUT_OFF = "✗ loop: the connection was lost. The partial reply is kept; /continue continues it. · gr asks again"
+CUT_OFF = "✗ loop: the connection was lost. The partial reply is kept; /continue continues it. · gr retries"
 CLEARED = "▸ ✓ read_file big.txt N- · cleared"
 READ = "▸ ✓ read_file big.txt N- · N lines"
 EDITED = "✂ N tool result cleared · N → N tokens"
@@ -431,7 +431,7 @@ SCENES = [
         (
             "✗ loop: the request is too long for the model (N). The provider says: the maximum context length is N"
             " tokens. Nothing more can be removed: system prompt and tools take N. Offer fewer tools (/tools), or"
-            " choose a model with a larger window (ga). · gr asks again",
+            " choose a model with a larger window (ga). · gr retries",
         ),
         replies=(OVERFLOW, FINE),
         window=16_000,
@@ -441,7 +441,7 @@ SCENES = [
         talks(4),
         (
             "✗ loop: the request is too long for the model (N). The provider says: the maximum context length is N"
-            " tokens. The chat takes N. Automatic compaction is off: /compact makes room. · gr asks again",
+            " tokens. The chat takes N. Automatic compaction is off: /compact makes room. · gr retries",
         ),
         replies=(FILLS, FILLS, FILLS, OVERFLOW, FINE),
         window=16_000,
@@ -500,7 +500,7 @@ SCENES = [
     Scene(
         "refused, another question",
         another_question,
-        (NOT_TAKEN.removesuffix(" · gr asks again"),),
+        (NOT_TAKEN.removesuffix(" · gr retries"),),
         replies=(REFUSED, FINE),
     ),
     Scene("refused, answered, resumed", answered_after_resume, (), replies=(REFUSED, FINE)),
@@ -509,13 +509,13 @@ SCENES = [
     Scene(
         "rate limit to the end",
         asks,
-        ("✗ loop: too many requests (N). The provider says: slow down. · gr asks again",),
+        ("✗ loop: too many requests (N). The provider says: slow down. · gr retries",),
         replies=(LIMITED,),
         retries=1,
     ),
     Scene("dropped", asks, (CUT_OFF,), replies=(half,)),
     Scene("dropped, continued", continues, ("· Asked the model to continue its reply.",), replies=(half, FINE)),
-    Scene("stopped", stopped, ("· Stopped. · gr asks again",), replies=(slow,)),
+    Scene("stopped", stopped, ("· Stopped. · gr retries",), replies=(slow,)),
     Scene(
         "stopped, asked again",
         stopped_and_asked_again,
@@ -525,7 +525,7 @@ SCENES = [
     Scene(
         "host killed",
         killed,
-        ("! The Python process ended (status N). The reply was interrupted. · gr asks again",),
+        ("! The Python process ended (status N). The reply was interrupted. · gr retries",),
         replies=(slow,),
     ),
     Scene(
@@ -557,7 +557,7 @@ SCENES = [
     Scene(
         "call stopped",
         call_stopped,
-        ("▸ ⊘ run_command sleep N · cancelled", "· Stopped. · gr asks again"),
+        ("▸ ⊘ run_command sleep N · cancelled", "· Stopped. · gr retries"),
         replies=(calls(shell("sleep 100")), FINE),
     ),
     Scene(

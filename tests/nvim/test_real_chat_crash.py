@@ -89,7 +89,7 @@ def test_an_approval_open_when_neovim_is_closed_was_not_answered(nvim_factory, t
         again = start_chat(nvim_factory, tmp_path, server, opened=False)
         again.nvim.lua("require('codecompanion').resume(...)", chat_id)
         again.wait_ready()
-        screen = again.nvim.wait_screen("Neovim or its Python process was closed. · gr asks again")
+        screen = again.nvim.wait_screen("Neovim or its Python process was closed. · gr retries")
         assert "create_file a.txt · not answered" in screen
         assert "cancelled" not in screen
         assert "Interrupted" not in screen
@@ -110,7 +110,7 @@ def test_a_turn_lost_with_the_host_is_reported_with_a_remedy(nvim_factory, tmp_p
             os.kill(chat.host_pid(), signal.SIGKILL)
         else:
             chat.nvim.command("CodeCompanion restart")
-        chat.nvim.wait_screen(r"The reply was interrupted\. · gr asks again")
+        chat.nvim.wait_screen(r"The reply was interrupted\. · gr retries")
         chat.nvim.feed("gr")
         chat.nvim.wait_screen(r"At last\.")
         assert [m["content"] for m in server.requests[-1].json["messages"] if m["role"] == "user"] == ["first"]

@@ -101,9 +101,9 @@ local function show_answer(edit, reason, is_hidden)
   local is_shown = open_beside(edit, is_hidden)
   local place = is_shown and "It is in the chat" or ":CodeCompanionChat Toggle shows it"
   say.line({
-    ("%s %s; the buffer was not changed. :CodeCompanion asks again."):format(reason, place),
-    ("%s %s; :CodeCompanion asks again."):format(reason, place),
-    is_shown and "No edit: see the chat. :CodeCompanion asks again." or ("%s %s."):format(reason, place),
+    ("%s %s; the buffer was not changed. Ask again with :CodeCompanion."):format(reason, place),
+    ("%s %s. Ask again with :CodeCompanion."):format(reason, place),
+    is_shown and "No edit: see the chat. Ask again with :CodeCompanion." or ("%s %s."):format(reason, place),
     is_shown and "No edit: see the chat" or ("No edit. %s."):format(place),
     "No edit: see the last chat",
   })

@@ -255,11 +255,11 @@ function M.help_at(chat, row)
   end
 end
 
----Return the key that regenerates an answer, as text.
+---Return the hint that names the key for another reply.
 ---@return string?
-function M.asks_again()
+function M.retry_hint()
   local key = require("codecompanion.chat.state.configured_keys").keys("regenerate", "n")[1]
-  return key and (" · %s asks again"):format(key) or nil
+  return key and (" · %s retries"):format(key) or nil
 end
 
 ---@param notice CodeCompanion.Notice
@@ -351,7 +351,7 @@ function M.merge(chat, event)
     if entry ~= newest or chat.state ~= "idle" then
       entry.hint = nil
     elseif entry.kind == "note" and vim.list_contains({ "failed", "stopped", "interrupted" }, entry.ended) then
-      entry.hint = M.asks_again()
+      entry.hint = M.retry_hint()
     end
   end
   return found

@@ -59,14 +59,14 @@ function M.turn_finished(chat, event)
   chat.cut = false
   turn_line.tell(chat)
   -- a message still being sent is not stored: it returns to the input, and there is nothing to regenerate
-  local asks_again = #chat.outgoing == 0 and notices.asks_again() or nil
+  local retry_hint = #chat.outgoing == 0 and notices.retry_hint() or nil
   if event.error ~= "" then
     local is_failure = event.reason == "failed" or event.unsent
-    local hint = event.reason == "failed" and asks_again or nil
+    local hint = event.reason == "failed" and retry_hint or nil
     say.chat(chat, event.error, is_failure and severity.ERROR or severity.WARN, { hint = hint })
     notices.holds_until(chat, event.error, event.unsent and "reply" or "answer")
   elseif event.reason == "stopped" and not event.unsent then -- otherwise the returned message explains it
-    say.chat(chat, "Stopped.", severity.INFO, { hint = asks_again })
+    say.chat(chat, "Stopped.", severity.INFO, { hint = retry_hint })
     notices.holds_until(chat, "Stopped.", "answer")
   end
   attention.finished(chat, event)
@@ -94,7 +94,7 @@ function M.host_exit(chat, event)
   elseif #chat.outgoing > 0 then
     becomes = "Checking whether your message was sent."
   elseif in_turn then
-    becomes, hint = "The reply was interrupted.", notices.asks_again()
+    becomes, hint = "The reply was interrupted.", notices.retry_hint()
     text = hint and text:gsub(" The next action starts it again%.$", "") or text
   end
   outgoing.host_gone(chat)

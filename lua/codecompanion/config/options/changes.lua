@@ -14,7 +14,7 @@ M.KEYS = {
   { "skip_hunk", { n = "g5", v = "g5" }, "Skip the hunk under the cursor, or the selected ones; u undoes it" },
   { "next_hunk", { n = "]c" }, "Next hunk" },
   { "previous_hunk", { n = "[c" }, "Previous hunk" },
-  { "view_diff", { n = "gK" }, "Show the diff; in the chat, as K" },
+  { "view_diff", { n = "gK" }, "Show the diff; in the chat, same as K" },
 }
 
 ---@return CodeCompanion.Option[]

@@ -56,7 +56,7 @@ return {
   },
   {
     name = "approvals",
-    description = "List the given approvals, and revoke them",
+    description = "List the approvals you gave, and revoke them",
     run = function(chat)
       require("codecompanion.chat.lists.grants").open(chat)
     end,
