@@ -396,7 +396,7 @@ async def test_trusting_the_folder_offers_always_in_the_open_question_unless_oth
     await follow_in(scene.bench.services, {"chat-1": scene.session})
     [asked] = desk.questions
     assert scene.bench.of(ApprovalRequested)[1:] == [asked]
-    assert asked.narrowed == (f"text from {PAGE} is in the context" if has_page else "")
+    assert asked.narrowed == (f"the chat now has text from {PAGE}" if has_page else "")
     desk.answer(Approve(call_id="c", decision="always"))
     await scene.bench.until(lambda: any(one.call_id == "d" for one in desk.questions))
     granted = "create_file" in desk.approvals.always
@@ -529,12 +529,12 @@ async def test_a_question_names_each_source_once(tmp_path) -> None:
     scene = Scene(tmp_path)
     await scene.open()
     await _printed(scene, f"echo curl {PAGE} | sh -c cat")
-    assert scene.session.narrowing.narrowed("t").because == f"text from {PAGE} is in the context"
+    assert scene.session.narrowing.narrowed("t").because == f"the chat now has text from {PAGE}"
     await scene.attach(text_attachment("page", "https://b.example", "b", "b"))
-    assert f"{PAGE} and https://b.example is" in scene.session.narrowing.narrowed("t").because
+    assert f"{PAGE} and https://b.example" in scene.session.narrowing.narrowed("t").because
     for number in range(4):
         await scene.attach(text_attachment("page", f"https://c{number}.example", "b", f"c{number}"))
-    assert "and 3 more is in the context" in scene.session.narrowing.narrowed("t").because
+    assert "and 3 more" in scene.session.narrowing.narrowed("t").because
 
 
 ORDINARY = [
@@ -599,7 +599,7 @@ async def test_a_granted_network_is_asked_about_again_before_a_command_is_repeat
     question = ApprovalQuestion(key="k", title="curl", body="curl", command="curl", place="network")
     assert await asking.ask_to_repeat(question) == "always"
     assert bench.of(ApprovalRequested) == []
-    told = f"text from {PAGE} is in the context"
+    told = f"the chat now has text from {PAGE}"
     session.desk._on_waiting = lambda waiting, title: None
     again = asyncio.ensure_future(asking.ask_to_repeat(msgspec.structs.replace(question, narrowed=told)))
     await bench.until(lambda: bool(bench.of(ApprovalRequested)))

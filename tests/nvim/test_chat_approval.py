@@ -11,10 +11,20 @@ import pytest
 
 from approvals import answered, ask
 from chat_driver import ChatDriver, make_chat
+from codecompanion.tools.approval import ANY_FILE
 from codecompanion.wire import events
 from harness import Nvim
 
-OPTIONS = "with any options, except those that run other programs"
+OPTIONS = "with any options (those that run other programs still ask)"
+
+
+def grant(chat: ChatDriver) -> None:
+    """Answer the open requests to approve."""
+    chat.nvim.lua(
+        """for _, request in ipairs(require('codecompanion.host').requests) do
+             if request.verb == 'approve' then request.callback(nil) end
+           end"""
+    )
 
 
 def no_pause(chat: ChatDriver) -> None:
@@ -28,22 +38,24 @@ def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_e
     chat.accept("go")
     ask(chat, exact="exactly “rm -rf build\nmake” in sub")
     screen = chat.nvim.wait_screen(r"▎ run_command\n")
-    assert "▸ … pending\n" in screen  # the block has the command
+    assert "▸" not in screen  # the block replaces the line of the call
     assert "▎ rm -rf build" in screen
     assert "▎ g2 accept · g3 reject… · g1 always…\n" in screen
     assert "]a goes" not in screen  # the block is visible, and a key answers it from anywhere
     assert screen.count("approval") == 1  # in the bar: waiting for your approval
     chat.nvim.feed("]ag1")
-    question = r"In this chat, always allow exactly “rm -rf build make” in sub\? /approvals\W+revokes this\."
+    question = r"Always allow in this chat \W+› exactly “rm -rf build make” in sub +\W+<CR> allow · q close"
     chat.nvim.wait_screen(question)
     chat.nvim.feed("n")
-    chat.nvim.wait_for(lambda: "always allow" not in chat.nvim.screen(), "the question to close")
+    chat.nvim.wait_for(lambda: "Always allow" not in chat.nvim.screen(), "the question to close")
     assert chat.sent("approve") == []
     chat.nvim.feed("g1")
     chat.nvim.wait_screen(question)
     chat.nvim.feed("y")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     assert chat.sent("approve") == [{"chat": chat.id, "call_id": "c9", "decision": "always", "reason": ""}]
+    grant(chat)
+    chat.nvim.wait_screen("Allowed in this chat: exactly “rm -rf build make” in sub · /approvals revokes it")
     chat.nvim.feed("g2")
     chat.push(events.ApprovalClosed(call_id="c9", decision="always"))
     assert len(chat.sent("approve")) == 1
@@ -189,7 +201,7 @@ def test_a_call_for_the_network_names_the_hosts_and_always_allows_these(chat: Ch
     ask(chat, body="pip install x", title="pip install x", place="network", hosts=("pypi.org", "р.example"))
     assert "▎ ! Network: pypi.org, <U+0440>.example\n" in chat.text()
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen(r"every command may then reach pypi\.org,\W+<U\+0440>\.example\?")
+    chat.nvim.wait_screen(r"every command may then reach pypi\.org,\W+<U\+0440>\.example")
 
 
 @pytest.mark.parametrize("width", [80, 40])
@@ -562,7 +574,7 @@ def test_the_details_of_a_command_have_more_than_the_block(chat: ChatDriver, key
     [
         ({"why": "it deletes files"}, "it deletes files", "not offered"),
         ({"narrowed": "text of a page"}, "nothing allows it yet", "not offered: text of a page; a new chat offers it"),
-        ({"again": "the script has changed"}, "the script has changed", "in this chat, look_up"),
+        ({"again": "the script has changed"}, "the script has changed", "in this chat, every call of look_up"),
     ],
 )
 def test_the_details_of_a_call_have_the_reason_and_the_scope_of_always(
@@ -732,16 +744,16 @@ def test_a_question_that_is_always_asked_gives_the_reason_and_grants_nothing(cha
 def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver) -> None:
     """The block names the text that causes the restriction, and the way out; later blocks only the key for it."""
     chat.accept("go")
-    told = "text from https://example.org/ is in the context"
+    told = "the chat now has text from https://example.org/"
     ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)
-    screen = chat.nvim.wait_screen(f"! “Always” is not offered: {told}; a new chat offers it")
+    screen = chat.nvim.wait_screen(f"! “Always” is off: {told}; a new chat offers it")
     assert "g1" not in screen
     chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
     ask(chat, call_id="c8", name="create_file", title="Create b.txt", body="+a", filetype="diff", narrowed=told)
-    assert told not in chat.nvim.wait_screen("▎ ! “Always” is not offered; g1 says why\n")
+    assert told not in chat.nvim.wait_screen("▎ ! “Always” is off; g1 says why\n")
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("codecompanion: .*is in the context; a new chat offers it")
-    assert f"▎ ! “Always” is not offered: {told}; a new chat offers it" in chat.nvim.screen()
+    chat.nvim.wait_screen(r"(?m)^“Always” is off: .*; a new chat offers it")
+    assert f"▎ ! “Always” is off: {told}; a new chat offers it" in chat.nvim.screen()
     assert chat.sent("approve") == []
 
 
@@ -749,21 +761,21 @@ def test_the_message_about_always_is_not_cut(nvim_factory: Callable[..., Nvim]) 
     """Where the reason does not fit, the message points to the approval, which has all of it."""
     chat = make_chat(nvim_factory, size=(80, 24))
     chat.accept("go")
-    told = "text from the untrusted folder ~/work/a-project is in the context (:CodeCompanion trust)"
+    told = "the chat now has text from the untrusted folder ~/work/a-project (:CodeCompanion trust)"
     ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)
-    shown = " ".join(chat.nvim.wait_screen("! “Always” is not offered").replace("▎", " ").split())
+    shown = " ".join(chat.nvim.wait_screen("! “Always” is off").replace("▎", " ").split())
     told = told.replace(":CodeCompanion trust", "gtr to trust it")
-    assert f"“Always” is not offered: {told}" in shown
+    assert f"“Always” is off: {told}" in shown
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("codecompanion: “Always” is not offered, see the approval")
+    chat.nvim.wait_screen("codecompanion: “Always” is off, see the approval")
 
 
 def test_each_row_of_a_long_warning_has_the_bar(chat: ChatDriver) -> None:
     """A path longer than a row is split, and each part has the bar."""
     chat.accept("go")
     folder = "~/" + "/".join(["a folder with a long name"] * 3) + "/" + "x" * 100
-    ask(chat, body="make", narrowed=f"text from the untrusted folder {folder} is in the context")
-    chat.nvim.wait_screen("“Always” is not offered")
+    ask(chat, body="make", narrowed=f"the chat now has text from the untrusted folder {folder}")
+    chat.nvim.wait_screen("“Always” is off")
     block = [line for line in chat.text().split("\n") if "Always" in line or "folder" in line or "xxx" in line]
     assert len(block) > 3
     assert all(line.startswith("▎ ") for line in block)
@@ -777,46 +789,48 @@ def test_a_decision_about_trust_updates_the_open_question_in_place(chat: ChatDri
     """
     chat.accept("go")
     more = {"name": "insert_edit", "title": "Edit a.txt", "path": "/p/a.txt", "before": "a\n", "after": "b\nc\n"}
-    told = "text from the untrusted folder ~/p is in the context"
-    ask(chat, body="+a", filetype="diff", narrowed=told, **more)
-    chat.nvim.wait_screen("“Always” is not offered")
+    told = "the chat now has text from the untrusted folder ~/p"
+    ask(chat, body="+a", filetype="diff", narrowed=told, exact=ANY_FILE, **more)
+    chat.nvim.wait_screen("“Always” is off")
     chat.nvim.feed("]aK")
     assert "g1" not in chat.nvim.wait_screen("g2 accept")
     chat.nvim.feed("Goours<Esc>")
-    again = events.ApprovalRequested(call_id="c9", body="+a", filetype="diff", **more)
+    again = events.ApprovalRequested(call_id="c9", body="+a", filetype="diff", exact=ANY_FILE, **more)
     chat.push(again)
     chat.nvim.wait_screen("g2 accept · g3 reject… · g1 always… · q back")
     chat.nvim.feed("q")
     screen = chat.nvim.wait_screen("g1 always…")
-    assert "“Always” is not offered" not in screen
+    assert "“Always” is off" not in screen
     assert "with your changes" in screen
     assert screen.count("Edit a.txt") == 1
     chat.push(msgspec.structs.replace(again, narrowed=told))
-    screen = chat.nvim.wait_screen("“Always” is not offered")
+    screen = chat.nvim.wait_screen("“Always” is off")
     assert "g1 always…" not in screen
     chat.push(again)
     chat.nvim.wait_screen("g1 always…")
     chat.nvim.feed("g1")
-    chat.nvim.wait_screen(r"In this chat, always allow insert_edit on any file\? Guarded files")
-    chat.nvim.feed("y")
+    chat.nvim.wait_screen("› Edit any file, except guarded files")
+    chat.nvim.feed("<CR>")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     [sent] = chat.sent("approve")
     assert (sent["decision"], sent["text"]) == ("always", "b\nc\nours\n")
 
 
 def test_always_can_cover_a_command_prefix_and_names_it(chat: ChatDriver) -> None:
-    """Two steps after `g1`; the host decides, and the question stays open if it refuses."""
+    """The row of the cursor is marked; the host decides, and the question stays open if it refuses."""
     chat.accept("go")
     exact, covers = "exactly “git status --short”", "“git status” on files of this project"
     ask(chat, body="git status --short", exact=exact, covers=covers)
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen(rf"In this chat, always allow.*\n.*{exact} .*\n.*{covers}")
+    chat.nvim.wait_screen(rf"Always allow in this chat.*\n.*› {exact} .*\n.*  {covers}")
     chat.nvim.feed("<C-c>")
     chat.nvim.wait_for(lambda: not chat.nvim.blocked(), "the prompt to close")
     assert chat.sent("approve") == []
     chat.nvim.feed("g1")
     chat.nvim.wait_screen(covers)
-    chat.nvim.feed("j<CR>")
+    chat.nvim.feed("j")
+    chat.nvim.wait_screen(rf"  {exact} .*\n.*› {covers}")
+    chat.nvim.feed("<CR>")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     sent = chat.sent("approve")[0]
     assert (sent["decision"], sent["family"]) == ("always", True)
@@ -845,14 +859,15 @@ def test_the_question_about_always_leaves_the_approval_readable(
     before = chat.nvim.wait_screen("▎ g2 accept")
     block = before[before.index("▎ run_command") : before.index("g1 always…")]
     chat.nvim.feed(where + "g1")
-    assert block in chat.nvim.wait_screen("always allow")
+    assert block in chat.nvim.wait_screen("Always allow")
 
 
 def test_the_line_of_a_call_does_not_repeat_its_open_approval(chat: ChatDriver) -> None:
     """The command is on the screen once; a folder is named beside the tool."""
     chat.accept("go")
     ask(chat, body="make test", title="make test (in sub)", place="inside")
-    assert "▸ pending\n\n▎ run_command in sub · in the sandbox\n▎ make test\n▎ g2" in chat.text()
+    assert "▸" not in chat.text()
+    assert "▎ run_command in sub · in the sandbox\n▎ make test\n▎ g2" in chat.text()
     chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
     assert chat.text().endswith("▸ run_command rm\n\n## Me\n")
 
@@ -878,23 +893,28 @@ def test_yolo_shows_its_exceptions(chat: ChatDriver) -> None:
     assert "YOLO mode is off: tools ask again." in chat.text()
 
 
-@pytest.mark.parametrize(("columns", "times"), [(100, 1), (50, 2)])
-def test_a_condition_of_both_scopes_is_in_the_title_if_it_fits(chat: ChatDriver, columns: int, times: int) -> None:
+@pytest.mark.parametrize("columns", [100, 50])
+def test_a_condition_of_both_scopes_is_below_them_and_cannot_be_chosen(chat: ChatDriver, columns: int) -> None:
     chat.nvim.command(f"set columns={columns}")
     chat.accept("go")
-    until = ", until build or settings files change"
+    until = ", until Makefile changes"
     ask(chat, body="flake8 a.py", exact=f"exactly “flake8 a.py”{until}", covers=f"“flake8” {OPTIONS}{until}")
     chat.nvim.feed("]ag1")
-    screen = chat.nvim.wait_screen("exactly “flake8")
-    assert screen.count("until") == times
-    assert ("In this chat, until build or settings files change, always allow" in screen) == (times == 1)
+    assert chat.nvim.wait_screen("Both apply until Makefile changes").count("until") == 1
+    chat.nvim.feed("G")
+    chat.nvim.wait_screen("› “flake8”")
+    chat.nvim.feed("y")
+    chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
+    assert chat.sent("approve")[0]["family"] is True
+    grant(chat)
+    chat.nvim.wait_screen("Allowed in this chat: “flake8” with")
 
 
 def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
     """In one float that stays in place; no part of a row can be hidden in it."""
     until = f"“flake8” {OPTIONS}, until build or settings files change"
     rows = [
-        {"grant": "a", "tool": "insert_edit", "what": "", "configured": False},
+        {"grant": "a", "tool": "insert_edit", "what": ANY_FILE, "configured": False},
         {"grant": "b", "tool": "run_command", "what": "make \u202etset", "configured": False},
         {"grant": "c", "tool": "run_command", "what": "git status …", "configured": True},
         {"grant": "d", "tool": "run_command", "what": until, "configured": False},

@@ -156,7 +156,7 @@ def test_one_file_is_trusted_as_displayed(nvim_factory, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("files", "follows"), [((), "“Always” is offered again"), (FILES, "2 files in it may be used")]
+    ("files", "follows"), [((), "Approvals offer “always” now"), (FILES, "2 files in it may be used")]
 )
 def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_factory, tmp_path, files, follows):
     """The block names the folder once, the page says what trust changes; the line about waiting files goes, too."""
@@ -166,7 +166,7 @@ def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_facto
         chat.nvim.wait_screen(WAITS if files else "Welcome")
         before = chat.finished()
         chat.send("edit it")
-        screen = chat.nvim.wait_screen("“Always” is not offered: text from the untrusted folder")
+        screen = chat.nvim.wait_screen("“Always” is off: the chat now has text from the untrusted folder")
         assert "g1" not in screen
         assert (WAITS in screen) is bool(files)
         page(chat)
@@ -177,10 +177,10 @@ def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_facto
         assert "Trust: " not in screen  # the page is closed, and the keys are the approval's again
         chat.nvim.feed("q")  # meant for the page, which showed this key
         screen = chat.nvim.wait_screen("g1 always…")
-        assert "is not offered" not in screen
+        assert "“Always” is off" not in screen
         assert WAITS not in screen
         chat.press_on_approval("g1")
-        chat.nvim.wait_screen("always allow insert_edit on any file?")
+        chat.nvim.wait_screen("› Edit any file, except guarded files")
         chat.nvim.feed("<CR>")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
         assert (tmp_path / "work" / "a.py").read_text() == "two\n"

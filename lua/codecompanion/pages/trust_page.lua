@@ -200,13 +200,15 @@ end
 
 ---@param place CodeCompanion.TrustPlace
 ---@param now CodeCompanion.TrustShown
-local function show(place, now)
+---@param clear_of? fun(): CodeCompanion.Rows?
+local function show(place, now, clear_of)
   local lines, about = page(now)
   local title = "Trust: " .. fit.path(shown(short(now.folder)), math.min(60, math.max(10, vim.o.columns - 14)))
   local bufnr, win = float.open({
     title = title,
     lines = lines,
     hanging = 4,
+    clear_of = clear_of,
     footer = function(width)
       return keys.footer(now, width)
     end,
@@ -296,7 +298,8 @@ end
 ---Show the files of a chat's folder, or of Neovim's working folder. If the host has to start first, the user can go on
 ---typing.
 ---@param chat? string Chat id
-function M.open(chat)
+---@param clear_of? fun(): CodeCompanion.Rows? Returns rows of the screen that stay readable if possible
+function M.open(chat, clear_of)
   local place, has_typed = place_of(chat), false
   local typing = api.nvim_create_namespace("")
   vim.on_key(function(_, typed)
@@ -306,7 +309,7 @@ function M.open(chat)
     if has_typed or api.nvim_get_mode().mode ~= "n" then
       return say.line("The trust page is ready; :CodeCompanion trust shows it")
     end
-    show(place, now)
+    show(place, now, clear_of)
   end, function()
     vim.on_key(nil, typing)
   end)

@@ -4,8 +4,6 @@ local float = require("codecompanion.screen.float")
 
 local M = {}
 
-local NARROW = 60
-
 ---@param now CodeCompanion.TrustShown
 ---@param is_wanted fun(file: CodeCompanion.TrustFile): boolean
 ---@return boolean
@@ -101,11 +99,15 @@ end
 ---@param width integer
 ---@return string[]
 function M.footer(now, width)
-  local is_narrow = width < NARROW
-  local found = vim.tbl_map(function(key)
-    return key[1] .. " " .. key[is_narrow and 3 or 2]
-  end, working(now))
-  return vim.list_extend(found, is_narrow and { "q" } or { "g? keys", "q close" })
+  local function labels(column, last)
+    local found = vim.tbl_map(function(key)
+      return key[1] .. " " .. key[column]
+    end, working(now))
+    return vim.list_extend(found, last)
+  end
+  local whole = labels(2, { "g? keys", "q close" })
+  local fits = vim.api.nvim_strwidth(table.concat(whole, " · ")) + 2 <= width
+  return fits and whole or labels(3, { "q" })
 end
 
 ---List the keys that do something.

@@ -56,9 +56,12 @@ end
 ---@field action fun(item: any, close: fun())
 
 ---Return the hints below a list.
----@param options { many?: boolean, keys?: CodeCompanion.ListKey[] }
+---@param options { many?: boolean, keys?: CodeCompanion.ListKey[], footer?: string[] }
 ---@return string[]
 local function hints(options)
+  if options.footer then
+    return options.footer
+  end
   local found = { "<CR> choose" }
   if options.many then
     found[#found + 1] = "<Tab> mark"
@@ -102,6 +105,7 @@ end
 ---resized
 ---@field on_resize? fun(bufnr: integer)
 ---@field clear_of? fun(): CodeCompanion.Rows?
+---@field footer? string[] Replaces the hints below the list
 
 ---Open a list in a float, in place of Neovim's own: non-blocking, searchable, and with markable items.
 ---@param lines string[]

@@ -6,6 +6,7 @@ local M = {}
 ---@field first integer 0-based row of the screen
 ---@field last integer Included
 ---@field column integer 0-based first column of their window
+---@field width integer Width of their window
 
 ---Return the row of a float below the rows, or else above them; where neither has enough space, the float covers as few
 ---of them as possible.
@@ -37,7 +38,8 @@ function M.lines(win, first, last)
   local until_line = math.min(last, bottom)
   local till = vim.fn.screenpos(win, until_line, math.max(1, vim.fn.col({ until_line, "$" }, win) - 1)).row
   if from > 0 and till > 0 then
-    return { first = from - 1, last = till - 1, column = vim.api.nvim_win_get_position(win)[2] }
+    local column, width = vim.api.nvim_win_get_position(win)[2], vim.api.nvim_win_get_width(win)
+    return { first = from - 1, last = till - 1, column = column, width = width }
   end
 end
 

@@ -10,7 +10,6 @@ local M = {}
 ---@class CodeCompanion.Answer
 ---@field key string One character
 ---@field label string One or two words that contain the key, shown as `[y]es`
----@field enter? boolean `<CR>` gives this answer too
 
 ---@class CodeCompanion.Confirmation
 ---@field say fun(text: string) Changes the question
@@ -144,7 +143,7 @@ function M.ask(question, answers, on_answer, clear_of)
 
   swallow_other_keys(bufnr)
   for _, answer in ipairs(answers) do
-    scratch.map(bufnr, answer.enter and { answer.key, "<CR>" } or answer.key, answer.label, function()
+    scratch.map(bufnr, answer.key, answer.label, function()
       close(answer.key, true)
     end)
   end

@@ -9,6 +9,8 @@ local M = {}
 
 local GROUP = "codecompanion.float."
 local MIN_WIDTH = 76
+---Minimum width of a float that stays within the window of the rows it leaves readable.
+local MIN_WIDTH_BESIDE = 50
 local SHARE = 0.8
 local MEASURED_LINES = 500 -- more lines fill the screen anyway
 
@@ -148,7 +150,9 @@ end
 local function place(options, lines)
   local columns, rows = vim.o.columns, vim.o.lines - vim.o.cmdheight - 1
   local wanted = options.width and cells(options.width, columns) or M.default_width()
-  local width = math.max(10, math.min(wanted, columns - 2, options.max_width or columns))
+  local clear = options.clear_of and options.clear_of()
+  local most = clear and math.max(MIN_WIDTH_BESIDE, clear.width - 2) or columns
+  local width = math.max(10, math.min(wanted, columns - 2, options.max_width or columns, most))
   local needed = options.wrap == false and #lines or wrapped_rows(lines, width, rows)
   local height = math.max(1, math.min(needed, rows - 2))
   return {
@@ -156,7 +160,7 @@ local function place(options, lines)
     width = width,
     height = height,
     row = row_of(options, height, rows),
-    col = math.max(0, math.floor((columns - width - 2) / 2)),
+    col = math.max(0, math.min(clear and clear.column or math.floor((columns - width - 2) / 2), columns - width - 2)),
   }
 end
 

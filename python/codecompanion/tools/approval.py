@@ -38,6 +38,8 @@ NETWORK_GRANT = "network:"
 """Prefix of the id of a host grant."""
 
 
+ANY_FILE = "any file, except guarded files (Makefile, .git, CI …)"
+"""The scope of a grant for a tool that changes files."""
 HIDDEN = "\x1f"
 """Separates the words of a question's key from a part that only distinguishes it."""
 
@@ -210,7 +212,7 @@ class Approvals(msgspec.Struct, frozen=True):
         """Return the grant for the key of a question (`ApprovalQuestion.key`)."""
         tool, _, rest = key.partition(":")
         folder, between, command = rest.partition("\0")
-        what = rest.partition(HIDDEN)[0]
+        what = ANY_FILE if key in ("insert_edit", "create_file") else rest.partition(HIDDEN)[0]
         if between:
             from codecompanion.tools.commands.offer import exactly  # not needed at startup
 

@@ -10,6 +10,7 @@ import pytest
 from codecompanion.errors import InputError
 from codecompanion.session.trust.trust import Trust
 from codecompanion.settings_sections import SandboxSettings
+from codecompanion.tools.approval import ANY_FILE
 from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.tools.tool import ANY_HOST, ApprovalQuestion
 from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Notice, ToolFinished
@@ -29,7 +30,7 @@ async def _start(tmp_path, *replies, **tools):
     return bench, session
 
 
-ON_FILES = "on files of this project, with any options, except those that run programs or write files"
+ON_FILES = "on files of this project, with any options (those that run programs or write files still ask)"
 
 
 async def _asked(bench, count):
@@ -67,8 +68,8 @@ async def test_the_list_words_a_grant_as_its_question_did(tmp_path):
         session.desk.answer(Approve(call_id=asked.call_id, decision="always", family=True))
     await bench.idle(session)
     rows = session.grants.carry_out(ListGrants())
-    runs = "with any options, except those that run other programs, until"
-    assert offered[1] == f"“flake8” {runs} build or settings files change"
+    runs = "with any options (those that run other programs still ask), until"
+    assert offered[1] == f"“flake8” {runs} build or settings files (Makefile, pyproject.toml …) change"
     assert offered[2] == f"“make all” {runs} Makefile changes"
     assert sorted(row["what"] for row in rows) == sorted(offered)
     await session.close()
@@ -218,7 +219,7 @@ async def test_standing_approvals_are_listed_stored_and_revoked(tmp_path):
     await bench.idle(session)
     rows = session.grants.carry_out(ListGrants())
     assert [(row["tool"], row["what"]) for row in rows] == [
-        ("create_file", ""),
+        ("create_file", ANY_FILE),
         ("run_command", "exactly “echo two” in sub"),
         ("run_command", f"“pwd” {ON_FILES}"),
     ]
@@ -231,7 +232,8 @@ async def test_standing_approvals_are_listed_stored_and_revoked(tmp_path):
     again = await bench.resume()
     assert again is not None
     assert (again.desk.approvals.always, again.desk.approvals.families) == (left.always, left.families)
-    assert bench.of(Notice)[-1].text == "/approvals lists 2 approvals from earlier that still apply."
+    said = "/approvals from earlier still apply: Create any file; “pwd” on files of this project."
+    assert bench.of(Notice)[-1].text == said
     for row in rows[0], rows[2]:
         again.grants.carry_out(RevokeGrant(grant=row["grant"]))
     await again.close()

@@ -111,7 +111,7 @@ def test_a_configured_prefix_covers_commands_that_begin_with_its_words_and_no_ot
 
 
 _STATUS, _HEAD = Family("git status"), Family("head")
-ON_FILES = " on files of this project, with any options, except those that run programs or write files"
+ON_FILES = " on files of this project, with any options (those that run programs or write files still ask)"
 
 
 def _offered(command: str, *families: Family, files: tuple[str, ...] = (), folder: str = "") -> ApprovalQuestion:
@@ -132,7 +132,7 @@ def test_a_command_prefix_covers_lines_that_need_no_other_one() -> None:
 
 
 def test_the_words_of_an_offer_end_only_the_commands_that_files_define() -> None:
-    runs = " in sub with any options, except those that run other programs, until sub/Makefile changes"
+    runs = " in sub with any options (those that run other programs still ask), until sub/Makefile changes"
     text = covered((_STATUS, Family("make a", "sub", "aa"), _HEAD, Family("make b", "sub", "aa")), ("sub/Makefile",))
     assert text == f"“git status” and “head”{ON_FILES}; “make a” and “make b”{runs}"
 

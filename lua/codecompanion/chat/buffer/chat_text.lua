@@ -128,6 +128,14 @@ function M.remove(chat, first, last)
   end)
 end
 
+---Return whether a block follows the one above without a blank line.
+---@param chat CodeCompanion.Chat
+---@param row integer First row of the block
+---@return boolean
+function M.is_joined(chat, row)
+  return row > 0 and api.nvim_buf_get_lines(chat.bufnr, row - 1, row, false)[1] ~= ""
+end
+
 ---Return the exact text of the input.
 ---@param chat CodeCompanion.Chat
 ---@return string

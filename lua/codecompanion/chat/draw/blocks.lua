@@ -424,11 +424,11 @@ local function body_of(tool)
 end
 
 ---Return the block of a tool call: one line, with its output in a fold.
----@param tool table title, summary, status, preview, cleared, call_id, message_id, name, change, is_asked
+---@param tool table title, summary, status, preview, cleared, call_id, message_id, name, change
 ---@return CodeCompanion.Block
 function M.tool(tool)
   local body, body_marks = body_of(tool)
-  local title = (#body > 0 and "▾ " or "▸ ") .. vim.trim(M.one_line(tool.is_asked and "pending" or tool.title))
+  local title = (#body > 0 and "▾ " or "▸ ") .. vim.trim(M.one_line(tool.title))
   local line = title .. summary_of(tool)
   local lines, marks =
     { line }, {

@@ -3,6 +3,7 @@
 ---the rest in a fold.
 
 local api = vim.api
+local anchors = require("codecompanion.chat.buffer.anchors")
 local blocks = require("codecompanion.chat.draw.blocks")
 local buffer = require("codecompanion.chat.buffer.chat_text")
 local draw = require("codecompanion.chat.draw.put_blocks")
@@ -56,18 +57,26 @@ local function redraw(chat, item, first, last, tool)
   end)
 end
 
----Set whether an approval asks about a call: its block names the call, so the call's own line does not.
+---Show the block of an approval in place of the line of its call, and the line again once the approval is closed. A
+---line that others follow stays.
 ---@param chat CodeCompanion.Chat
 ---@param call_id string
 ---@param is_asked boolean
 function M.asked(chat, call_id, is_asked)
   local item = chat.calls[call_id]
-  if item and item.status == "running" and (item.is_asked or false) ~= is_asked then
-    local first, last = marks.item_rows(chat, item)
-    item.is_asked = is_asked
-    if first and last then
-      redraw(chat, item, first, last, item)
-    end
+  if not item or item.status ~= "running" then
+    return
+  end
+  local first, last = marks.item_rows(chat, item)
+  if not is_asked and item.is_hidden then
+    item.is_hidden = nil
+    draw.append(chat, blocks.tool(item))
+  elseif is_asked and first and last and last + 1 == anchors.position(chat, "tail") then
+    local is_joined, above = buffer.is_joined(chat, first), marks.item_at(chat, first - 1)
+    chat.items[item.id], item.id, item.is_hidden = nil, nil, true
+    api.nvim_buf_clear_namespace(chat.bufnr, marks.decor, first, last)
+    buffer.remove(chat, first, is_joined and last or last + 1)
+    chat.tail_kind = is_joined and (above and above.call_id and "tool" or "header") or nil
   end
 end
 

@@ -12,16 +12,11 @@ local scratch = require("codecompanion.screen.scratch_buffer")
 local M = {}
 
 local HANGING = 4
----Tools whose grant covers changes to every file except those that always ask.
-local CHANGES_FILES = { insert_edit = true, create_file = true }
 
 ---@param row table
 ---@return string
 local function what_of(row)
-  if row.what ~= "" then
-    return visible.line(row.what).text
-  end
-  return CHANGES_FILES[row.tool] and "any file, except guarded files (Makefile, .git, CI …)" or "every call"
+  return row.what ~= "" and visible.line(row.what).text or "every call"
 end
 
 ---@param rows table[]

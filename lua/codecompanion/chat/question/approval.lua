@@ -68,8 +68,9 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param approval CodeCompanion.Approval
 ---@param decision "once"|"always"|"reject"|"cancel"
----@param more? { reason?: string, family?: boolean }
-local function send(chat, approval, decision, more)
+---@param more? { reason?: string, family?: boolean, text?: string }
+---@param granted? string[] Message about the grant, longest form first
+local function send(chat, approval, decision, more, granted)
   if not is_open(chat, approval) then
     return say.line(GONE, severity.WARN)
   end
@@ -91,6 +92,8 @@ local function send(chat, approval, decision, more)
     if err then
       approval.answered = false -- the question is still open, or its end is about to arrive
       say.line(err, severity.WARN)
+    elseif granted then
+      say.line(granted)
     end
   end)
 end
@@ -149,6 +152,16 @@ function M.go_to_next(chat)
   return target ~= nil
 end
 
+---Return the rows of the screen that show an approval, so that a float leaves them readable.
+---@param chat CodeCompanion.Chat
+---@param approval? CodeCompanion.Approval
+---@return CodeCompanion.Rows?
+function M.rows_on_screen(chat, approval)
+  local first, last = marks.item_rows(chat, approval and approval.item or {})
+  local win = shown.visible(chat)[1]
+  return first and win and require("codecompanion.screen.clear_of").lines(win, first, last) or nil
+end
+
 ---@type table<string, fun(chat: CodeCompanion.Chat, approval: CodeCompanion.Approval)>
 local ACTIONS = {
   accept_change = function(chat, approval)
@@ -172,12 +185,11 @@ local ACTIONS = {
       return M.mark_edited(chat, approval, true)
     end
     local function rows()
-      local first, last = marks.item_rows(chat, approval.item)
-      local win = shown.visible(chat)[1]
-      return first and win and require("codecompanion.screen.clear_of").lines(win, first, last) or nil
+      return M.rows_on_screen(chat, approval)
     end
-    require("codecompanion.chat.question.always_scope").ask(approval.event, rows, function(scope)
-      send(chat, approval, "always", { family = scope.family })
+    local always = require("codecompanion.chat.question.always_scope")
+    always.ask(approval.event, rows, function(scope)
+      send(chat, approval, "always", { family = scope.family }, always.confirmation(scope))
     end)
   end,
   reject_change = function(chat, approval)
@@ -450,7 +462,7 @@ local function take_away(chat, call_id)
           chat.tail_kind = approval.before
         end
         local readers = windows_on(chat, first, last)
-        buffer.remove(chat, first, last + 1)
+        buffer.remove(chat, first, buffer.is_joined(chat, first) and last or last + 1)
         for _, win in ipairs(readers) do
           view.cursor_to_input(chat, win)
         end

@@ -361,7 +361,9 @@ end
 
 ---Show the files of the chat's folder and their trust.
 function M.trust(chat)
-  require("codecompanion.pages.trust_page").open(chat.id)
+  require("codecompanion.pages.trust_page").open(chat.id, function()
+    return require("codecompanion.chat.question.approval").rows_on_screen(chat, chat.approvals[1])
+  end)
 end
 
 ---Attach the files named in the line under the cursor: pasted or dropped paths.

@@ -40,7 +40,7 @@ SHOWN_TOGETHER = 2_000_000
 """Maximum number of characters shown of all files together, because a folder may contain hundreds of large files."""
 _MAX_BYTES = 1_000_000
 _NAMED = 3
-ALWAYS_AGAIN = "“Always” is offered again."
+ALWAYS_ON = "Approvals offer “always” now."
 
 
 async def decide_trust(
@@ -57,7 +57,7 @@ async def decide_trust(
     was_narrowed = bool(narrows())
     sentence = await _decide(services, root, request, found)
     if request.what == "folder" and not found and was_narrowed and not narrows():
-        sentence = f"{sentence} {ALWAYS_AGAIN}"
+        sentence = f"{sentence} {ALWAYS_ON}"
     await follow_in(services, chats)
     return sentence
 

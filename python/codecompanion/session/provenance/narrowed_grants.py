@@ -22,7 +22,7 @@ from codecompanion.model.provenance import (
 from codecompanion.session.history.chat_log import ChatLog
 from codecompanion.tools.tool import Narrowed
 
-IN_THE_CONTEXT = "text from {source} is in the context"
+NOW_IN_THE_CHAT = "the chat now has text from {source}"
 MAX_NAMED = 3
 """Maximum number of sources listed by name; a single source above the limit is named rather than counted."""
 TRUST_IT = " (:CodeCompanion trust)"
@@ -102,7 +102,7 @@ class Narrowing:
         said = tuple(dict.fromkeys(self._described(source) for source in sources))
         names = [*said[:MAX_NAMED], f"{len(said) - MAX_NAMED} more"] if len(said) > MAX_NAMED + 1 else list(said)
         listed = " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else names[0]
-        told = IN_THE_CONTEXT.format(source=listed)
+        told = NOW_IN_THE_CHAT.format(source=listed)
         of_folder = all(one.kind in ("file", "command") and one.name in ("", str(self._root())) for one in sources)
         return f"{told}{TRUST_IT}" if of_folder else told
 

@@ -7,6 +7,7 @@ approval again. Grants are not part of the history, so a copy of the chat does n
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,22 @@ import msgspec
 from codecompanion.errors import InputError
 from codecompanion.formats import typed
 from codecompanion.formats.outside_text import NOT_READABLE
-from codecompanion.formats.plural import counted
 from codecompanion.session.services import Services
 from codecompanion.session.tool_calls.approval_desk import ApprovalDesk
 from codecompanion.tools.approval import Approvals, Grant
+from codecompanion.tools.builtin.wording import one_line
 from codecompanion.tools.commands.offer import Family
 from codecompanion.tools.tool import ANY_HOST
 from codecompanion.wire.events import Notice, Severity
 from codecompanion.wire.requests import ListGrants, RevokeGrant
 from codecompanion.workspace.paths import Workspace
+
+_NAMED = 3
+"""Maximum number of grants named when a chat is opened again."""
+_MAX_BRIEF = 50
+"""Maximum number of characters of each."""
+_VERBS = {"insert_edit": "Edit", "create_file": "Create", "delete_file": "Delete"}
+"""The names of tools that change files, as approvals show them."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -93,14 +101,21 @@ class Grants:
             files=kept.files,
             hosts=approvals.hosts | frozenset(kept.hosts),
         )
-        count = len(kept.always) + len(kept.families) + len(kept.hosts)
+        given = [_brief(grant) for grant in self._desk.approvals.grants() if not grant.configured]
+        more = [f"{len(given) - _NAMED} more"] if len(given) > _NAMED else []
         # The command comes first: 'linebreak' would break the line after its slash.
-        still = "still applies" if count == 1 else "still apply"
-        said = f"/approvals lists {counted(count, 'approval')} from earlier that {still}."
+        said = f"/approvals from earlier still apply: {'; '.join([*given[:_NAMED], *more])}."
         self._services.emit(Notice(chat=self._chat_id, level=Severity.INFO, text=said))
 
     def _root(self) -> str:
         return str(Workspace(self._workspace()).root)
+
+
+def _brief(grant: Grant) -> str:
+    """Return the grant without its conditions."""
+    what = re.split(r",? with any options |, (?:until|except) | until the server ", grant.what)[0]
+    verb = _VERBS.get(grant.tool, grant.tool)
+    return one_line(what if grant.tool == "run_command" else f"{verb} {what}".rstrip(), _MAX_BRIEF)
 
 
 def _row(grant: Grant) -> dict[str, Any]:

@@ -38,11 +38,11 @@ def covered(families: Sequence[Family], files: Sequence[str] = ()) -> str:
     """
     found = []
     if free := [f"“{family.name}”" for family in families if not family.digest]:
-        options = "with any options, except those that run programs or write files"
+        options = "with any options (those that run programs or write files still ask)"
         found.append(f"{_listed(free, 'and')} on files of this project, {options}")
     if bound := [f"“{family.name}”" for family in families if family.digest]:
         where = next((f" in {family.folder}" for family in families if family.folder), "")
-        options = "with any options, except those that run other programs"
+        options = "with any options (those that run other programs still ask)"
         found.append(f"{_listed(bound, 'and')}{where} {options}{until_changed(files)}")
     return "; ".join(found)
 
@@ -56,7 +56,7 @@ def exactly(command: str, folder: str, digest: str, files: Sequence[str]) -> str
 def until_changed(files: Sequence[str]) -> str:
     """Return the condition of a grant bound to defining files; () = none exists yet, or their names are unknown."""
     if not files:
-        return ", until build or settings files change"
+        return ", until build or settings files (Makefile, pyproject.toml …) change"
     named = [*files[: _NAMED - 1], f"{len(files) - _NAMED + 1} more"] if len(files) > _NAMED else list(files)
     return f", until {_listed(named, 'or')} changes"
 

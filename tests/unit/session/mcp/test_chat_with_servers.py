@@ -41,7 +41,7 @@ async def test_a_call_asks_and_its_result_is_an_ordinary_message(tmp_path: Path)
         session.submit(submit("go"))
         await bench.until(lambda: bool(bench.of(ApprovalRequested)))
         asked = bench.of(ApprovalRequested)[0]
-        assert asked.title == "odd__echo of the MCP server odd"
+        assert asked.title == "odd__echo of an MCP server"
         assert '"text": "hello"' in asked.body
         session.desk.answer(Approve(call_id="c1", decision="once"))
         await bench.idle(session)

@@ -67,7 +67,7 @@ def test_a_host_is_asked_for_once_and_covers_no_other() -> None:
         "network: pypi.org",
     ]
     assert granted.without(f"{NETWORK_GRANT}pypi.org").hosts == {"files.pythonhosted.org"}
-    narrowed = msgspec.structs.replace(about("network", "pypi.org"), narrowed="text from a page is in the context")
+    narrowed = msgspec.structs.replace(about("network", "pypi.org"), narrowed="the chat now has text from a page")
     assert approvals.after(narrowed, "always") == approvals
 
 
@@ -311,7 +311,7 @@ async def test_while_text_from_outside_is_in_the_context_only_the_hosts_of_the_q
 ) -> None:
     if context.sandbox is None or not context.sandbox.limits_hosts:
         pytest.skip("no sandbox with a network of its own here")
-    narrowed = {"chat": Asked(None, granted), "narrowed": Narrowed(because="text from a page is in the context")}
+    narrowed = {"chat": Asked(None, granted), "narrowed": Narrowed(because="the chat now has text from a page")}
     output = await call("run_command", narrowed, command=TRY_HOSTS, hosts=["known.example"])
     assert "the sandbox refused to connect to refused.example" in output.text
 
