@@ -5,6 +5,7 @@ local blocks = require("codecompanion.chat.draw.blocks")
 local draw = require("codecompanion.chat.draw.put_blocks")
 local fit = require("codecompanion.text.fit")
 local numbers = require("codecompanion.text.numbers")
+local tool_call = require("codecompanion.chat.draw.tool_call")
 
 local M = {}
 
@@ -25,7 +26,7 @@ end
 ---@param width? integer Available cells
 ---@return { [1]: string, [2]: string }[]
 local function chunks_of(item, width)
-  local outcome = blocks.shortened(item.cleared) or size(item)
+  local outcome = tool_call.shortened(item.cleared) or size(item)
   local head = "▸ " .. MARK
   local room = width and width - api.nvim_strwidth(head .. outcome)
   if room and room < api.nvim_strwidth(item.title) then

@@ -14,6 +14,7 @@ local redraw = require("codecompanion.screen.redraw_rows")
 local replaced = require("codecompanion.chat.draw.replaced_answers")
 local runs = require("codecompanion.chat.draw.fold_removed_messages")
 local severity = require("codecompanion.severity")
+local tool_call = require("codecompanion.chat.draw.tool_call")
 local tools = require("codecompanion.chat.draw.tool_blocks")
 
 local M = {}
@@ -97,7 +98,7 @@ local function add_entry(chat, entry, list, header)
     if cleared == nil and entry.cleared == true and not chat.marked then
       cleared = (entry.kept_percent or {})[1] or true
     end
-    list[#list + 1] = blocks.tool({
+    list[#list + 1] = tool_call.block({
       call_id = entry.call_id,
       message_id = entry.message_id,
       reply_id = entry.reply_id,

@@ -10,6 +10,7 @@ local draw = require("codecompanion.chat.draw.put_blocks")
 local fit = require("codecompanion.text.fit")
 local marks = require("codecompanion.chat.buffer.row_marks")
 local numbers = require("codecompanion.text.numbers")
+local tool_call = require("codecompanion.chat.draw.tool_call")
 local unread = require("codecompanion.chat.buffer.unread")
 
 local M = {}
@@ -23,7 +24,7 @@ local MIN_GAP = 2
 function M.started(chat, event)
   draw.append(
     chat,
-    blocks.tool({
+    tool_call.block({
       call_id = event.call_id,
       reply_id = event.reply_id,
       name = event.name,
@@ -40,7 +41,7 @@ end
 ---@param last integer
 ---@param tool table The new item
 local function redraw(chat, item, first, last, tool)
-  local block = blocks.tool(tool)
+  local block = tool_call.block(tool)
   buffer.edit(chat, function()
     api.nvim_buf_clear_namespace(chat.bufnr, marks.decor, first, last)
     if last > first + 1 then
@@ -70,7 +71,7 @@ function M.asked(chat, call_id, is_asked)
   local first, last = marks.item_rows(chat, item)
   if not is_asked and item.is_hidden then
     item.is_hidden = nil
-    draw.append(chat, blocks.tool(item))
+    draw.append(chat, tool_call.block(item))
   elseif is_asked and first and last and last + 1 == anchors.position(chat, "tail") then
     local is_joined, above = buffer.is_joined(chat, first), marks.item_at(chat, first - 1)
     chat.items[item.id], item.id, item.is_hidden = nil, nil, true
@@ -106,7 +107,7 @@ function M.finished(chat, event)
   if first and last then
     redraw(chat, item, first, last, tool)
   else
-    draw.append(chat, blocks.tool(tool))
+    draw.append(chat, tool_call.block(tool))
   end
   if tool.change and tool.change.unsaved then
     require("codecompanion.chat.draw.unsaved_changes").watch()
@@ -139,12 +140,12 @@ local function set_note(chat, item, field, value)
   if not first then
     return
   end
-  local before = blocks.note(item)
+  local before = tool_call.note(item)
   item[field], item.drawn = value, unread.stamp(chat)
   if before then
     remove_note(chat, first, before)
   end
-  local note = blocks.note(item)
+  local note = tool_call.note(item)
   if note then
     local line = api.nvim_buf_get_lines(chat.bufnr, first, first + 1, false)[1]
     api.nvim_buf_set_extmark(chat.bufnr, marks.decor, first, #line, {
@@ -186,12 +187,12 @@ local function set_change(chat, item, reverted, unsaved)
   if not first then
     return
   end
-  local before = blocks.change_note(change)
+  local before = tool_call.change_note(change)
   if before then
     remove_note(chat, first, before[1])
   end
   change.reverted, change.unsaved = reverted, unsaved
-  local note = blocks.change_note(change)
+  local note = tool_call.change_note(change)
   if note then
     api.nvim_buf_set_extmark(chat.bufnr, marks.decor, first, 0, {
       virt_text = { note },
@@ -260,12 +261,12 @@ end
 ---@param item table
 ---@return { [1]: string, [2]: string, [3]: string }[]
 local function wordings(item)
-  local title, shortened = item.title, blocks.shortened(item.cleared)
+  local title, shortened = item.title, tool_call.shortened(item.cleared)
   if shortened then
-    local short, hint = title:match("^%d+ %a+") or title, blocks.cleared_keys(item.cleared)
+    local short, hint = title:match("^%d+ %a+") or title, tool_call.cleared_keys(item.cleared)
     return { { title, shortened, hint }, { short, shortened, hint }, { short, shortened, "" } }
   end
-  local tokens = item.lost and blocks.LOST or size(item)
+  local tokens = item.lost and tool_call.LOST or size(item)
   if not item.gathered or item.lost then
     return { { title, tokens, "K show" }, { title, tokens, "" } }
   end
@@ -300,7 +301,7 @@ local function gathered_chunks(item, width)
   local chunks = {
     { mark, "CodeCompanionFoldMark" },
     { title, "CodeCompanionTool" },
-    { outcome, blocks.note(item) and "CodeCompanionCleared" or "CodeCompanionToolSummary" },
+    { outcome, tool_call.note(item) and "CodeCompanionCleared" or "CodeCompanionToolSummary" },
   }
   if width and hint ~= "" and not item.cleared then
     chunks[4] = { (" "):rep(width - fit.width(chunks) - api.nvim_strwidth(hint)) .. hint, "CodeCompanionHint" }
@@ -341,7 +342,7 @@ function M.gathered_block(entry, cleared, lost)
       { row = 0, from = #title, to = #line, group = "CodeCompanionToolSummary" },
     },
   }
-  local shortened = blocks.note(item)
+  local shortened = tool_call.note(item)
   if shortened then
     block.eol = { { row = 0, col = #line, pos = "inline", chunks = { { shortened, "CodeCompanionCleared" } } } }
   end

@@ -1,7 +1,6 @@
 ---Updates the buffer to the state of the view as reported by the host (`view_marks`).
 
 local api = vim.api
-local blocks = require("codecompanion.chat.draw.blocks")
 local card = require("codecompanion.chat.draw.card")
 local fit = require("codecompanion.text.fit")
 local folds = require("codecompanion.chat.buffer.folds")
@@ -10,6 +9,7 @@ local gone = require("codecompanion.chat.state.removed_messages")
 local marks = require("codecompanion.chat.buffer.row_marks")
 local replaced = require("codecompanion.chat.draw.replaced_answers")
 local runs = require("codecompanion.chat.draw.fold_removed_messages")
+local tool_call = require("codecompanion.chat.draw.tool_call")
 local tools = require("codecompanion.chat.draw.tool_blocks")
 
 local M = {}
@@ -41,7 +41,7 @@ end
 ---@return string
 local function keys_of(chat, item)
   if item.cleared then
-    return blocks.cleared_keys(item.cleared)
+    return tool_call.cleared_keys(item.cleared)
   end
   local revert = can_revert(chat, item) and keys.keys("revert_change", "n")[1]
   return revert and revert .. " revert" or ""
@@ -84,7 +84,7 @@ local function newest_edit(chat)
   end
   local row, room = marks.item_rows(chat, item), fit.narrowest(chat)
   local wordings = { ("%s, then %s reverts"):format(go, revert), ("%s, %s revert"):format(go, revert) }
-  return row, row and fitting(wordings, room - fit.width(blocks.tool_chunks(item, room)))
+  return row, row and fitting(wordings, room - fit.width(tool_call.line(item, room)))
 end
 
 ---Show keys at the right edge of a line, with one mark that is moved: those of a cleared result or a file change while
