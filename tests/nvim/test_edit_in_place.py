@@ -673,7 +673,7 @@ def test_a_reply_without_a_change_can_be_read(desk):
     here = desk(reply("It is fine as it is.\n" + code(OLD[3:7])))
     here.nvim.command("set columns=180")
     here.edit("4,7CodeCompanion make it iterative")
-    here.nvim.wait_screen("The reply contains no change. :CodeCompanionChat Toggle shows it; .*asks again.")
+    here.nvim.wait_screen("contains no change. :CodeCompanionChat Toggle shows it; .*Ask again with :CodeCompanion.")
     assert here.nvim.lua("return vim.fn.bufname()") == "fact.py"
     assert here.lines() == OLD
     here.nvim.command("CodeCompanionChat Toggle")
