@@ -88,7 +88,7 @@ def test_a_chat_installs_the_packages_for_its_servers_and_calls_their_tool(start
         assert chat.draft() == NAMES_IT
         assert sent(server) == []
         chat.nvim.feed("<CR>")
-        chat.nvim.wait_screen(r"echo of an MCP server")
+        chat.nvim.wait_screen(r"echo of the MCP server")
         chat.press_on_approval("g2")
         chat.nvim.wait_screen(r"It said hello\.")
         chat.wait_state("idle")

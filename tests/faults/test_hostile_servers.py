@@ -115,7 +115,7 @@ def _is_bounded(played: Story, name: str) -> None:
     assert len(offered) == 3, name
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", spec.name) for spec in offered), name
     assert json.dumps([spec.parameters for spec in offered]), name
-    assert [asked.title for asked in played.asked[:2]] == [f"odd__{one} of an MCP server" for one in ("echo", "ask")]
+    assert [asked.title for asked in played.asked[:2]] == [f"{one} of the MCP server odd" for one in ("echo", "ask")]
     assert (played.asked[2].title, played.asked[2].name) == ("asks you to enter values", "odd"), name
     form = json.loads(played.asked[2].form)
     assert all("\n" not in field["label"] and len(field["label"]) <= 60 for field in form), name

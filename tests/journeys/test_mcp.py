@@ -42,7 +42,7 @@ def test_a_projects_server_is_used(desk: Desk) -> None:
         terminal.wait(r"Trusted: \S+\. 1 file in it may be used")
 
         send(terminal, "what do my notes say?")
-        screen = terminal.wait("echo of an MCP server")
+        screen = terminal.wait("echo of the MCP server")
         assert "water the plants" in screen
         approve(terminal)
         screen = terminal.wait(r"It says: water the plants\.")

@@ -746,14 +746,14 @@ def test_a_narrowed_question_names_the_text_and_grants_nothing(chat: ChatDriver)
     chat.accept("go")
     told = "the chat now has text from https://example.org/"
     ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)
-    screen = chat.nvim.wait_screen(f"! “Always” is off: {told}; a new chat offers it")
+    screen = chat.nvim.wait_screen(f"! No new “always”: {told}; a new chat offers it")
     assert "g1" not in screen
     chat.push(events.ApprovalClosed(call_id="c9", decision="once"))
     ask(chat, call_id="c8", name="create_file", title="Create b.txt", body="+a", filetype="diff", narrowed=told)
-    assert told not in chat.nvim.wait_screen("▎ ! “Always” is off; g1 says why\n")
+    assert told not in chat.nvim.wait_screen("▎ ! No new “always”; g1 says why\n")
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen(r"(?m)^“Always” is off: .*; a new chat offers it")
-    assert f"▎ ! “Always” is off: {told}; a new chat offers it" in chat.nvim.screen()
+    chat.nvim.wait_screen(r"(?m)^No new “always”: .*; a new chat offers it")
+    assert f"▎ ! No new “always”: {told}; a new chat offers it" in chat.nvim.screen()
     assert chat.sent("approve") == []
 
 
@@ -763,11 +763,11 @@ def test_the_message_about_always_is_not_cut(nvim_factory: Callable[..., Nvim]) 
     chat.accept("go")
     told = "the chat now has text from the untrusted folder ~/work/a-project (:CodeCompanion trust)"
     ask(chat, name="create_file", title="Create a.txt", body="+a", filetype="diff", narrowed=told)
-    shown = " ".join(chat.nvim.wait_screen("! “Always” is off").replace("▎", " ").split())
+    shown = " ".join(chat.nvim.wait_screen("! No new “always”").replace("▎", " ").split())
     told = told.replace(":CodeCompanion trust", "gtr to trust it")
-    assert f"“Always” is off: {told}" in shown
+    assert f"No new “always”: {told}" in shown
     chat.nvim.feed("]ag1")
-    chat.nvim.wait_screen("codecompanion: “Always” is off, see the approval")
+    chat.nvim.wait_screen("codecompanion: No new “always”, see the approval")
 
 
 def test_each_row_of_a_long_warning_has_the_bar(chat: ChatDriver) -> None:
@@ -775,7 +775,7 @@ def test_each_row_of_a_long_warning_has_the_bar(chat: ChatDriver) -> None:
     chat.accept("go")
     folder = "~/" + "/".join(["a folder with a long name"] * 3) + "/" + "x" * 100
     ask(chat, body="make", narrowed=f"the chat now has text from the untrusted folder {folder}")
-    chat.nvim.wait_screen("“Always” is off")
+    chat.nvim.wait_screen("No new “always”")
     block = [line for line in chat.text().split("\n") if "Always" in line or "folder" in line or "xxx" in line]
     assert len(block) > 3
     assert all(line.startswith("▎ ") for line in block)
@@ -791,7 +791,7 @@ def test_a_decision_about_trust_updates_the_open_question_in_place(chat: ChatDri
     more = {"name": "insert_edit", "title": "Edit a.txt", "path": "/p/a.txt", "before": "a\n", "after": "b\nc\n"}
     told = "the chat now has text from the untrusted folder ~/p"
     ask(chat, body="+a", filetype="diff", narrowed=told, exact=ANY_FILE, **more)
-    chat.nvim.wait_screen("“Always” is off")
+    chat.nvim.wait_screen("No new “always”")
     chat.nvim.feed("]aK")
     assert "g1" not in chat.nvim.wait_screen("g2 accept")
     chat.nvim.feed("Goours<Esc>")
@@ -800,11 +800,11 @@ def test_a_decision_about_trust_updates_the_open_question_in_place(chat: ChatDri
     chat.nvim.wait_screen("g2 accept · g3 reject… · g1 always… · q back")
     chat.nvim.feed("q")
     screen = chat.nvim.wait_screen("g1 always…")
-    assert "“Always” is off" not in screen
+    assert "No new “always”" not in screen
     assert "with your changes" in screen
     assert screen.count("Edit a.txt") == 1
     chat.push(msgspec.structs.replace(again, narrowed=told))
-    screen = chat.nvim.wait_screen("“Always” is off")
+    screen = chat.nvim.wait_screen("No new “always”")
     assert "g1 always…" not in screen
     chat.push(again)
     chat.nvim.wait_screen("g1 always…")

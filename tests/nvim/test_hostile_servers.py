@@ -46,9 +46,9 @@ def test_a_servers_text_is_shown_and_has_no_effect(nvim_factory, tmp_path):
         options = {"mcp": {"servers": {"odd": entry}}}
         chat = start_chat(nvim_factory, tmp_path, server, options=options, size=(110, 45))
         chat.send("what is this?")
-        check(chat, r"echo of an MCP server")
+        check(chat, r"echo of the MCP server")
         chat.press_on_approval("g2")
-        check(chat, r"ask of an MCP server")
+        check(chat, r"ask of the MCP server")
         chat.press_on_approval("g2")
         check(chat, r"asks you to enter values")
         assert "1. Me" not in chat.text()

@@ -166,7 +166,7 @@ def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_facto
         chat.nvim.wait_screen(WAITS if files else "Welcome")
         before = chat.finished()
         chat.send("edit it")
-        screen = chat.nvim.wait_screen("“Always” is off: the chat now has text from the untrusted folder")
+        screen = chat.nvim.wait_screen("No new “always”: the chat now has text from the untrusted folder")
         assert "g1" not in screen
         assert (WAITS in screen) is bool(files)
         page(chat)
@@ -177,7 +177,7 @@ def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_facto
         assert "Trust: " not in screen  # the page is closed, and the keys are the approval's again
         chat.nvim.feed("q")  # meant for the page, which showed this key
         screen = chat.nvim.wait_screen("g1 always…")
-        assert "“Always” is off" not in screen
+        assert "No new “always”" not in screen
         assert WAITS not in screen
         chat.press_on_approval("g1")
         chat.nvim.wait_screen("› Edit any file, except guarded files")

@@ -17,14 +17,12 @@ local M = {}
 M.keys_ns = api.nvim_create_namespace("codecompanion.chat.cleared_keys")
 local ID, MIN_GAP = 1, 2
 
----Return the first wording that fits at the right edge of a line.
----@param wordings string[] Longest first
+---Return the text if it fits at the right edge of a line.
+---@param text string
 ---@param room integer Cells beside the text of the line
 ---@return string?
-local function fitting(wordings, room)
-  return vim.iter(wordings):find(function(text)
-    return text ~= "" and MIN_GAP + api.nvim_strwidth(text) <= room
-  end)
+local function fitting(text, room)
+  return text ~= "" and MIN_GAP + api.nvim_strwidth(text) <= room and text or nil
 end
 
 ---Return whether a call has changed a file, and a key reverts that now.
@@ -69,7 +67,7 @@ local function find(chat)
   local room = fit.room(win)
   local fold = closed_at > 0 and folds.at(chat, row) or nil
   local width = fold and fit.width(fold.text(room)) or vim.fn.virtcol({ row + 1, "$" }) - 1
-  return row, fitting({ keys_of(chat, item) }, room - width)
+  return row, fitting(keys_of(chat, item), room - width)
 end
 
 ---Return the row of the last file change since the last message, and the keys that go there and revert it.
@@ -83,8 +81,7 @@ local function newest_edit(chat)
     return nil
   end
   local row, room = marks.item_rows(chat, item), fit.narrowest(chat)
-  local wordings = { ("%s, then %s reverts"):format(go, revert), ("%s, %s revert"):format(go, revert) }
-  return row, row and fitting(wordings, room - fit.width(tool_call.line(item, room)))
+  return row, row and fitting(("%s %s revert"):format(go, revert), room - fit.width(tool_call.line(item, room)))
 end
 
 ---Show keys at the right edge of a line, with one mark that is moved: those of a cleared result or a file change while

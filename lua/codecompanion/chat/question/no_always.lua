@@ -6,7 +6,7 @@ local visible = require("codecompanion.text.visible_characters")
 
 local M = {}
 
-local NOT_OFFERED = "“Always” is off"
+local NOT_OFFERED = "No new “always”"
 ---End of a reason that trusting the folder removes.
 local TRUST = " (:CodeCompanion trust)"
 

@@ -124,14 +124,14 @@ def _tool(
         return f"{made.name} {cut(_one_line(arguments), _TITLE_CHARS)}".rstrip()
 
     def question(arguments: dict[str, Any], context: ToolContext) -> ApprovalQuestion:
-        claims = f"server claims: {', '.join(made.hints)}" if made.hints else ""
+        claims = f"{', '.join(made.hints)}, according to the server" if made.hints else ""
         is_renamed = made.name != f"{made.server}__{tool.name}"
         renamed = f"its own name: {tool.name}" if is_renamed else ""
         asked = json.dumps(arguments, ensure_ascii=False, indent=None if fits_one_line(arguments) else 2)
         about = " · ".join(filter(None, (renamed, claims)))
         return ApprovalQuestion(
             key=made.grant_key if is_settled() else f"{made.name}:while its description is being read again",
-            title=f"{made.name} of {f'the MCP server {made.server}' if is_renamed else 'an MCP server'}",
+            title=f"{made.name if is_renamed else tool.name} of the MCP server {made.server}",
             body=f"{asked}\n{about}" if about else asked,
             filetype="text",
         )

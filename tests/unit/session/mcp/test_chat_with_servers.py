@@ -41,7 +41,7 @@ async def test_a_call_asks_and_its_result_is_an_ordinary_message(tmp_path: Path)
         session.submit(submit("go"))
         await bench.until(lambda: bool(bench.of(ApprovalRequested)))
         asked = bench.of(ApprovalRequested)[0]
-        assert asked.title == "odd__echo of an MCP server"
+        assert asked.title == "echo of the MCP server odd"
         assert '"text": "hello"' in asked.body
         session.desk.answer(Approve(call_id="c1", decision="once"))
         await bench.idle(session)
@@ -69,7 +69,7 @@ async def test_a_servers_hints_about_its_tools_approve_nothing(tmp_path: Path) -
         session.desk.approvals = session.desk.approvals.with_yolo(True)
         session.submit(submit("go"))
         await bench.until(lambda: bool(bench.of(ApprovalRequested)))
-        assert "server claims: read-only" in bench.of(ApprovalRequested)[0].body
+        assert "read-only, according to the server" in bench.of(ApprovalRequested)[0].body
         session.desk.answer(Approve(call_id="c1", decision="reject"))
         await bench.idle(session)
         request = bench.adapter.requests[0]
