@@ -40,7 +40,7 @@ def litellm(llama: LlamaServer, tmp_path: Path) -> Iterator[LiteLLMProxy]:
     program = REPO / ".cache" / "peers" / "litellm" / "bin" / "litellm"
     if not program.exists():
         pytest.skip("LiteLLM is not in .cache/peers: run make test-peers")
-    llama.start(4096)
+    llama.start(4096, "--predict", "48", "--temp", "0")  # else a reply may fill the whole window
     proxy = LiteLLMProxy(program, tmp_path, llama.url, KEY)
     yield proxy
     proxy.process.stop()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codecompanion.adapters.http.server_reader import NEAR_FRESH_S
 from codecompanion.model.history import ViewChanged
 from codecompanion.model.invariants import violations
 from harness import Nvim
@@ -86,6 +88,7 @@ def test_another_window_after_a_restart_is_seen_in_old_and_new_chats(llama, nvim
     chat.say("hello")
     wait_for_window(chat, 8192)
     llama.start(4096)
+    time.sleep(NEAR_FRESH_S)
     chat.say("are you there?")
     assert answered(chat)
     wait_for_window(chat, 4096)
@@ -175,7 +178,7 @@ def test_a_message_sent_while_a_reply_streams_waits_in_the_queue(llama, nvim_fac
 
 def test_compact_writes_a_summary_that_the_next_request_has(llama, nvim_factory, tmp_path):
     """The user's words are kept whether the model or code writes the summary."""
-    llama.start(4096)
+    llama.start(4096, "--predict", "128")  # else the model writes for two minutes
     with Tap(llama.url) as tap:
         chat = chat_with(llama, nvim_factory, tmp_path, url=tap.url)
         chat.say("The deploy code is Ka-4711. What is a queue?")
