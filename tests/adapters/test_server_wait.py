@@ -37,6 +37,10 @@ def free_port() -> int:
         return int(closed.getsockname()[1])
 
 
+def away(port: int) -> str:
+    return f"no server at 127.0.0.1:{port} yet, start it with: llama-server -m model.gguf"
+
+
 async def test_a_server_that_starts_late_gets_the_message(make_adapter: MakeAdapter) -> None:
     """The message is refused twice, then the model loads, then the reply arrives; none of it counts as a retry."""
     server, port = ChatServer([json_answer(LOADING, status=503)] * 9 + [counted("Hello")]), free_port()
@@ -53,8 +57,8 @@ async def test_a_server_that_starts_late_gets_the_message(make_adapter: MakeAdap
     finally:
         await server.close()
     assert outcome.text == "Hello", outcome.error
-    away, loading = f"no server at 127.0.0.1:{port} yet", "llama.cpp is loading the model"
-    assert [retry.waiting for retry in outcome.retries] == [away] * 2 + [loading] * 9
+    loading = "llama.cpp is loading the model"
+    assert [retry.waiting for retry in outcome.retries] == [away(port)] * 2 + [loading] * 9
     assert waits == [1.0] * 11
     assert {retry.attempt for retry in outcome.retries} == {1}
 
@@ -75,7 +79,7 @@ async def test_a_server_that_starts_late_is_also_awaited_if_it_names_the_model(m
     finally:
         await server.close()
     assert outcome.text == "Hello", outcome.error
-    assert [retry.waiting for retry in outcome.retries] == [f"no server at 127.0.0.1:{port} yet"] * 3
+    assert [retry.waiting for retry in outcome.retries] == [away(port)] * 3
 
 
 async def test_the_model_of_a_server_that_starts_late_is_awaited(make_adapter: MakeAdapter) -> None:
@@ -91,7 +95,7 @@ async def test_the_model_of_a_server_that_starts_late_is_awaited(make_adapter: M
         assert await adapter.find_model(looks.append) == "llama3"
     finally:
         await server.close()
-    assert [look.waiting for look in looks] == [f"no server at 127.0.0.1:{port} yet"] * 3
+    assert [look.waiting for look in looks] == [away(port)] * 3
 
 
 @pytest.mark.parametrize("is_shown", [True, False])
@@ -120,7 +124,7 @@ async def test_a_count_waits_for_a_server_that_starts_late_where_that_is_shown(i
         await adapter.aclose()
         if is_shown:
             await server.close()
-    assert [look.waiting for look in looks] == [f"no server at 127.0.0.1:{port} yet"] * (9 if is_shown else 0)
+    assert [look.waiting for look in looks] == [away(port)] * (9 if is_shown else 0)
     assert len(waits) == (9 if is_shown else 0)
 
 
@@ -143,7 +147,7 @@ async def test_a_count_also_waits_until_the_server_names_the_model(make_adapter:
         assert await adapter.count_tokens(request(model=""), looks.append) > 0
     finally:
         await server.close()
-    assert [look.waiting for look in looks] == [f"no server at 127.0.0.1:{port} yet"] * 3
+    assert [look.waiting for look in looks] == [away(port)] * 3
 
 
 async def test_a_server_that_never_starts_is_reported_with_its_command(make_adapter: MakeAdapter) -> None:

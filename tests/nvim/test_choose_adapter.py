@@ -347,9 +347,9 @@ def test_an_unknown_server_is_not_an_error(start: Start, answer: bytes) -> None:
         assert not nvim.blocked()
 
 
-@pytest.mark.parametrize("columns", [120, 300])
-def test_a_running_server_shows_its_card(start: Start, columns: int) -> None:
-    """The line matches `:checkhealth`, with the advice if it fits."""
+@pytest.mark.parametrize(("columns", "is_used"), [(120, False), (300, False), (120, True)])
+def test_a_running_server_shows_its_card(start: Start, columns: int, is_used: bool) -> None:
+    """The line matches `:checkhealth`, with the advice if it fits or the chat uses the server."""
     told = {**LLAMA_CPP, "chat_template_caps": {"supports_tools": False}}
     with ChatServerThread(key="", models=("smol", "other"), pages={"/props": told}) as server:
         entry = f"llama_cpp = {{ env = {{ url = 'http://127.0.0.1:{server.port}' }} }}"
@@ -358,11 +358,14 @@ def test_a_running_server_shows_its_card(start: Start, columns: int) -> None:
         nvim.command("CodeCompanionChat")
         nvim.wait_lua("return require('codecompanion.host').status() == 'ready'")
         nvim.lua("require('codecompanion.chat.life.choose_adapter').CARDS_MS = 30000")
+        nvim.wait_lua("return require('codecompanion.chat').current().adapter == 'llama_cpp'")
+        if not is_used:
+            nvim.command("new")
         line = line_of(open_list(nvim), "llama_cpp")
     card = "SmolLM2-135M.gguf · window of 4,096 tokens · 4 slots · no tools · no images · b11434-abc"
     advice = "No tools are sent: the model's chat template does not support them."
     assert line.startswith(f"llama_cpp running: {card} · 1 more")
-    assert (advice in line) is (columns == 300)
+    assert (advice in line) is (columns == 300 or is_used)
 
 
 def test_a_server_that_loads_its_model_can_be_chosen(start: Start) -> None:

@@ -121,3 +121,20 @@ def test_a_compatible_entry_recognises_the_server(nvim_factory: Callable[..., Nv
         chat.nvim.wait_screen("No tools are sent: the chat template of SmolLM2-135M.gguf does not support them.")
         assert "SmolLM2-135M.gguf · window of 4,096 tokens · 4 slots · no tools" in chat.health()
         assert [seen.path for seen in server.requests].count("/props") >= 1
+
+
+def test_while_no_server_listens_the_chat_shows_how_to_start_it(
+    nvim_factory: Callable[..., Nvim], tmp_path: Path
+) -> None:
+    """In a narrow window, the address has precedence over the command."""
+    with ChatServerThread([], key=KEY) as server:
+        url = server.url.removesuffix("/v1")
+    away = {"adapters": {"http": {"loop": {"env": {"url": url}}}}}
+    with ChatServerThread([], key=KEY) as other:
+        chat = start_chat(nvim_factory, tmp_path, other, extends="llama_cpp", options=away, size=(110, 30))
+    chat.send("hello")
+    chat.nvim.wait_screen(r"⋯ no server at \S+ yet, start it with: llama-server -m model.gguf · \d+ s · q to stop")
+    chat.nvim.request("nvim_ui_try_resize", 70, 30)
+    chat.nvim.wait_screen(r"⋯ no server at \S+ yet · \d+ s · q to stop")
+    chat.nvim.feed("q")
+    chat.wait_state("idle")

@@ -63,8 +63,9 @@ local function activity_line(chat, room)
   elseif shown.shows_meter(chat) and chat.state == "preparing" and vim.startswith(chat.label, "starting ") then
     return (hint:gsub("^ · ", "")), ""
   end
-  local brief = status.activity(chat, true)
-  local ways = { status.activity(chat, is_asked_above), brief, unpack(status.shorter(brief)) }
+  local full, brief = status.activity(chat, is_asked_above), status.activity(chat, true)
+  local without_remedy = full:gsub(", start it with: [^·]+", " ")
+  local ways = { full, without_remedy, brief, unpack(status.shorter(brief)) }
   for _, text in ipairs(ways) do
     if api.nvim_strwidth("⋯ " .. text .. hint) <= room then
       return text, hint

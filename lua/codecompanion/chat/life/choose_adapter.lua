@@ -75,7 +75,7 @@ local OWN_SERVER = 'adapters = { http = { my_server = { extends = "openai_compat
   .. ' env = { url = "http://localhost:8080" } } } },'
 
 ---Return the row of each adapter. URLs of key pages are shown only if all of them fit; `o` opens a page anyway. Advice
----about a server is shown if it fits; `:checkhealth` also shows it.
+---about a server is shown if it fits or the chat uses the server; `:checkhealth` also shows it.
 ---@param found CodeCompanion.AdapterReadiness[]
 ---@param room integer
 ---@param current? string Adapter of the chat
@@ -90,7 +90,8 @@ local function rows_of(found, room, current)
     local mark = item.name == current and " · current" or ""
     rows[item] = ("  %s%s  %s%s"):format(item.name, gap, item.text, mark)
     local advised = item.advice and ("%s · %s"):format(rows[item], item.advice)
-    rows[item] = advised and api.nvim_strwidth(advised) <= room and advised or rows[item]
+    local has_room = item.name == current or advised and api.nvim_strwidth(advised) <= room
+    rows[item] = advised and has_room and advised or rows[item]
     local page = item.state == "key" and item.page and (" · " .. item.page) or ""
     with_pages[item] = rows[item] .. page
     fits = fits and (page == "" or api.nvim_strwidth(with_pages[item]) <= room)

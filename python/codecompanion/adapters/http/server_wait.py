@@ -33,6 +33,7 @@ class ServerWait:
         is_near, may_wait = is_loopback(settings.base_url), settings.max_retries > 0
         self._may_load = may_wait and place_of(settings.base_url) != "public"
         self._may_start = may_wait and settings.local_server and is_near
+        self._remedy = f", start it with: {settings.start_command}" if settings.start_command else ""
         self._load_limit_s = math.inf if is_near else LOAD_LIMIT_S
         self._refused_s = self._loading_s = 0.0
 
@@ -66,4 +67,4 @@ class ServerWait:
             return f"{self._name} is loading the model"
         self.look_every_s = 1.0
         self._refused_s += self.look_every_s
-        return f"no server at {self._where} yet"
+        return f"no server at {self._where} yet{self._remedy}"
