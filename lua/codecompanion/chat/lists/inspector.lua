@@ -165,7 +165,10 @@ function M.lines(result, exact, width)
     end
   end
   local size, counted = "# " .. size_of(result, exact, is_narrow), numbers.counted(messages, "message")
-  local head = ("%s, %s%s"):format(size, counted, #rows > messages and " + tools" or "")
+  local has_tools = vim.iter(rows):any(function(row)
+    return row.role == "tools" and row.tokens > 0
+  end)
+  local head = ("%s, %s%s"):format(size, counted, has_tools and " + tools" or "")
   local lines = {
     api.nvim_strwidth(head) <= width and head or size,
     "",
