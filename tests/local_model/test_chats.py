@@ -178,7 +178,7 @@ def test_a_message_sent_while_a_reply_streams_waits_in_the_queue(llama, nvim_fac
 
 def test_compact_writes_a_summary_that_the_next_request_has(llama, nvim_factory, tmp_path):
     """The user's words are kept whether the model or code writes the summary."""
-    llama.start(4096, "--predict", "128")  # else the model writes for two minutes
+    llama.start(4096)
     with Tap(llama.url) as tap:
         chat = chat_with(llama, nvim_factory, tmp_path, url=tap.url)
         chat.say("The deploy code is Ka-4711. What is a queue?")
