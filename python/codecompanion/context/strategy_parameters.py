@@ -207,8 +207,9 @@ class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     The `count` newest of `unit` stay; `turns` are completed turns, and the running turn stays as well (R-309). `fill`:
     also keep as many of the newest messages as fit the stage's target; `active_path_share` (0..1) of the target is
-    first given to older messages that name the files in use. `half`: remove only the older half of the rest (R-131).
-    With fewer than `min_total` messages, or fewer than `min_older` besides the newest, nothing is removed (R-120).
+    first given to older messages that name the files in use. In a window of fewer than `spares_below` tokens, half of
+    the room for messages is left for the summary. `half`: remove only the older half of the rest (R-131). With fewer
+    than `min_total` messages, or fewer than `min_older` besides the newest, nothing is removed (R-120).
     """
 
     keep_compacted: bool = True
@@ -221,6 +222,7 @@ class SelectWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: NotNegative = 0
     fill: bool = False
     active_path_share: Share = 0.0
+    spares_below: NotNegative = 0
     half: bool = False
     min_total: NotNegative = 0
     min_older: NotNegative = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from codecompanion.context.work import Env, Messages
 from codecompanion.formats.regex import regex
 from codecompanion.model.invariants import pair_tool_calls, with_partners
-from codecompanion.model.messages import GATHERED_TAG, SUMMARY_TAG, Message, is_typed_by_user
+from codecompanion.model.messages import GATHERED_TAG, SUMMARY_TAG, Message, is_system_prompt, is_typed_by_user
 
 ACTIVE_MESSAGES = 4
 """Number of newest messages whose files are in use (R-416)."""
@@ -18,13 +18,15 @@ _WORD = regex(r"[\w./@+~-]+")
 _MAX_PATH_LENGTH = 400
 
 
-def fill_to_target(messages: Messages, kept: frozenset[int], path_share: float, env: Env) -> frozenset[int]:
+def fill_to_target(
+    messages: Messages, kept: frozenset[int], path_share: float, env: Env, *, spares_below: int = 0
+) -> frozenset[int]:
     """Return the kept indexes, and the indexes of further messages that fit.
 
     A call and its results count as one message. Messages that the next reply answers stay even if they do not fit
-    (R-422).
+    (R-422). In a window of fewer than `spares_below` tokens, half of the room for messages is left for the summary.
     """
-    target = _target(messages, env)
+    target = _target(messages, env, env.window < spares_below)
     kept = with_partners(messages, kept | unanswered_messages(messages))
     if path_share > 0:
         kept |= _naming_active_files(messages, kept, int(target * path_share), env)
@@ -42,11 +44,15 @@ def fill_to_target(messages: Messages, kept: frozenset[int], path_share: float, 
     return kept | tail
 
 
-def _target(messages: Messages, env: Env) -> int:
+def _target(messages: Messages, env: Env, spares: bool) -> int:
     """Return the size to reach; a manual run uses a share of the current size, to remove at least something (R-533)."""
+    target = env.target
+    if spares:
+        fixed = env.measure(tuple(filter(is_system_prompt, messages))).tokens
+        target = min(target, (fixed + target) // 2)
     if not env.manual:
-        return env.target
-    return min(env.target, env.target * env.measure(messages).tokens // max(1, env.window))
+        return target
+    return min(target, target * env.measure(messages).tokens // max(1, env.window))
 
 
 def _selected(messages: Messages, kept: frozenset[int], start: int) -> Messages:

@@ -56,7 +56,7 @@ def select_window(work: Work, params: SelectWindow, env: Env) -> Outcome:
         named_tokens = env.measure(pick(messages, named)).tokens
         if named_tokens > env.target:
             work = work.with_details(pinned_over_target=named_tokens)
-        kept = fill_to_target(messages, kept, params.active_path_share, env)
+        kept = fill_to_target(messages, kept, params.active_path_share, env, spares_below=params.spares_below)
     if params.half:
         kept = _with_newer_half(messages, kept)
     kept -= {index for index in kept if messages[index].tag == SUMMARY_TAG}

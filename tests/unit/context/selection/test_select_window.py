@@ -158,6 +158,14 @@ def test_filling_keeps_the_first_and_as_many_of_the_newest_as_fit():
     assert ids(one_more.messages) == ["m0", "m1", "m8", "m9", "m10", "m11"]
 
 
+def test_in_a_small_window_half_of_the_room_is_left_for_the_summary():
+    """The system prompt has 10 tokens, each other message 100."""
+    messages = chat(system("s" * 40), *numbered(11))
+    params = {"target": 10 + 100 * 4, "fill": True, "keep_pending": False, "spares_below": 6000}
+    assert ids(select(messages, window=6000, **params).messages) == ["m0", "m8", "m9", "m10", "m11"]
+    assert ids(select(messages, window=5999, **params).messages) == ["m0", "m10", "m11"]
+
+
 def test_filling_stops_at_the_first_that_does_not_fit():
     """R-416: a smaller message before it is not added, either."""
     messages = chat(*numbered(3), assistant("B" * 4000), *numbered(2))
