@@ -78,10 +78,14 @@ class Fitting:
         Raises:
             ContextOverflow: the request is too large; the message names the largest part and the remedy.
         """
-        chat = self._chat
-        size = await self.excess(self._shaper.current())
+        chat, shaped = self._chat, self._shaper.current()
+        known, view = chat.named, chat.log.view
+        size = await self.excess(shaped)
         if size:
-            raise ContextOverflow(too_large(chat, chat.log.view.messages, size, self.room))
+            raise ContextOverflow(too_large(chat, view.messages, size, self.room))
+        # A count that corrects the estimate also leaves more room for the reply.
+        if self.room < shaped.measure.tokens and shaped.messages == view.messages and known == chat.named:
+            chat.meter.take_provider_count(await self._ask(view.messages), view)
 
     async def excess(self, shaped: Shaped, beside: int = 0) -> int:
         """Return the size in tokens of a request that does not fit according to the best count, or 0 if it fits.

@@ -10,7 +10,7 @@ import pytest
 from codecompanion.context.policy.policy_catalog import policy_names
 from codecompanion.counting.tokens import MessageCounter
 from codecompanion.errors import ContextOverflow, NetworkFailed, StoreUnavailable
-from codecompanion.model.history import MessageAdded
+from codecompanion.model.history import MessageAdded, RequestSent
 from codecompanion.model.messages import Message, Usage
 from codecompanion.session.chat.buffer_entries import entries
 from codecompanion.session.compaction.summary_sources import full_history
@@ -174,11 +174,14 @@ async def test_a_message_that_fits_by_the_best_guess_is_sent(tmp_path):
     assert len(bench.adapter.requests) == 1
 
 
-async def test_in_doubt_a_counting_provider_is_asked_and_a_fitting_message_sent(tmp_path):
-    """A cold estimate refuses nothing that fits."""
+@pytest.mark.parametrize("is_own", [False, True])
+async def test_in_doubt_a_counting_provider_is_asked_and_a_fitting_message_sent(tmp_path, monkeypatch, is_own):
+    """A cold estimate refuses nothing that fits, and the request is as large as counted."""
+    monkeypatch.setattr("codecompanion.session.window.fit_check.runs_on_own_server", lambda *_: is_own)
     bench = await ask_claude(tmp_path, 7_400, 7_400, 7_400)
     assert bench.of(SubmitFailed) == []
-    assert len(bench.adapter.requests) == 1
+    payloads = [event.payload for event in bench.store.load_events("chat-1")]
+    assert [one.estimated_tokens for one in payloads if isinstance(one, RequestSent)] == [7_400]
 
 
 async def test_a_message_too_large_by_the_providers_count_is_not_sent_and_the_count_reported(tmp_path):
