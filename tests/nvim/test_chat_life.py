@@ -399,7 +399,7 @@ def test_resume_without_an_id_lets_the_user_choose(chat: ChatDriver) -> None:
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 2, "open_chat")
     assert chat.sent("open_chat")[1]["resume"] == "s1"
     shown = chat.nvim.lua("return _G.shown")
-    assert shown[0].startswith("14 Nov 2023  second · 7 messages · / · open elsewhere")
+    assert shown[0].startswith("14 Nov 2023  second · 7 turns · / · open elsewhere")
     assert "New chat" in shown[1]
     chat.nvim.lua("require('codecompanion.chat').resume('last')")
     chat.nvim.wait_for(lambda: len(chat.sent("open_chat")) == 3, "open_chat")

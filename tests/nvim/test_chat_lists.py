@@ -73,12 +73,12 @@ def test_the_code_of_a_question_does_not_open_over_typed_text(chat: ChatDriver) 
     report = {"title": "1 snippet", "head": [], "rows": [{**row, "state": "in", "why": ""}], "can_choose": True}
     chat.nvim.feed("i/context why?<Esc><CR>")
     chat.nvim.wait_screen("Loading the snippets…")
-    chat.nvim.feed("iquick")
+    chat.nvim.feed("A quick")
     answer_late(chat, "preview_code", report)
     chat.nvim.feed(" question<Esc>")
     screen = chat.nvim.wait_screen("The snippets are loaded; open the list again")
     assert "a.py:1-9" not in screen
-    assert chat.input() == "quick question"
+    assert chat.input() == "why? quick question"
     chat.nvim.feed(":CodeCompanionContext why?<CR>")
     chat.nvim.wait_screen(r"✓ \.50 +9 search +a\.py:1-9")
     assert len(chat.sent("preview_code")) == 1

@@ -88,7 +88,7 @@ def test_an_edited_message_continues_in_a_branch(chat: RealChat, server) -> None
     chat.send("/fork list")
     chat.nvim.wait_for(lambda: chat.id == old, "the old branch")
     assert chat.nvim.lua("return _G.lines") == [
-        "one · 3 messages · last: three", "   └ one (2) · 2 messages · last: two and a half · this chat",
+        "one · 3 turns · last: three", "   └ one (2) · 2 turns · last: two and a half · this chat",
     ]  # fmt: skip
     chat.nvim.wait_for(lambda: "Answer to three." in shown(chat), "the old branch on the screen")
     assert shown(chat) == views(chat)

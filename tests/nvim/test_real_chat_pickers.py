@@ -65,7 +65,7 @@ def test_a_stored_chat_is_found_by_its_title(nvim_factory, tmp_path):
         chat.nvim.lua("require('codecompanion.chat').close()")
         chat.open()
         chat.nvim.command("CodeCompanionChat Resume")
-        chat.nvim.wait_screen(r"\d\d:\d\d +Explain stacks to me · 1 message")
+        chat.nvim.wait_screen(r"\d\d:\d\d +Explain stacks to me · 1 turn")
         chat.nvim.feed("<CR>")
         chat.nvim.wait_for(lambda: chat.id == first, "the chat")
         chat.nvim.lua("require('codecompanion.chat').close()")

@@ -68,7 +68,7 @@ def test_only_a_closed_chat_is_deleted_and_only_after_confirmation(chat: RealCha
     chat.nvim.wait_for(lambda: "close it before" in chat.nvim.lua("return vim.fn.execute('messages')"), "the refusal")
     chat.nvim.lua("require('codecompanion.chat').close()")
     delete(chat, first)
-    chat.nvim.wait_screen(r"Delete “Delete me” permanently\? 1 message  \[y\]es  \[n\]o")
+    chat.nvim.wait_screen(r"Delete “Delete me” permanently\? 1 turn  \[y\]es  \[n\]o")
     chat.nvim.feed("n")
     assert first in rows(chat)
     leave_and_come_back(chat, first)

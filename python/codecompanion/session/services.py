@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -132,8 +132,8 @@ class Services(msgspec.Struct):
     """Messages about failures of the user's own tools and strategies, newest last."""
     stopped: dict[str, StoppedPolicy] = msgspec.field(default_factory=dict)
     """Stopped policies by name: their definition or one of their options is invalid."""
-    sent_open_file: bool = False
-    """A model has received the name of the open file, and the notice about that is still due."""
+    open_file_notice: Literal["not sent", "due", "shown"] = "not sent"
+    """The notice about the open file: whether a model has received its name, and whether the user knows that."""
     unusable_writers: set[tuple[str, str]] = msgspec.field(default_factory=set)
     """The (adapter, model) pairs on the user's own servers that produced no usable summary when last asked."""
     usage_doubts: UsageDoubts = msgspec.field(default_factory=UsageDoubts)

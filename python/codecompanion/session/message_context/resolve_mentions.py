@@ -95,7 +95,8 @@ class MentionedContext:
         line = looking_at(submit.snapshot, root)
         if not line or line == last_reported(self._control):
             return ""
-        self._services.sent_open_file = True
+        if self._services.open_file_notice == "not sent":
+            self._services.open_file_notice = "due"
         return line
 
     async def _all_of(self, submit: Submit, begin: Callable[[], None]) -> tuple[EditorItem, ...]:

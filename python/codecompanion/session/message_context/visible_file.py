@@ -48,9 +48,9 @@ def last_reported(control: ContextControl) -> str:
 
 def tell_user(services: Services, chat_id: str) -> None:
     """Inform the user after the first reply to a request that contains such a line, once ever."""
-    if not services.sent_open_file:
+    if services.open_file_notice != "due":
         return
-    services.sent_open_file = False
+    services.open_file_notice = "shown"
     if services.store.path is not None:
         told = services.store.path.with_name(_TOLD)
         if told.exists():

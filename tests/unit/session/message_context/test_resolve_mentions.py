@@ -282,7 +282,7 @@ async def test_a_turn_without_an_open_file_shows_no_notice_about_an_earlier_one(
     session = await bench.open()
     here = {"cwd": str(tmp_path), "current": str(tmp_path / "a.py"), "cursor": (3, 0), "visible": (1, 40, 90)}
     await say(bench, session, ask("one", **here))
-    bench.services.sent_open_file = False
+    bench.services.open_file_notice = "not sent"
     bench.events.clear()
     await say(bench, session, ask("two", submit_id=2, cwd=str(tmp_path)))
     assert [notice.text for notice in bench.of(Notice)] == []
