@@ -38,8 +38,10 @@ def test_a_question_about_a_checkout_gets_its_code(desk: Desk) -> None:
         assert "snippet" in screen
         terminal.keys("<Esc>gg/snippets\\? from<CR>")
         terminal.keys("K")
-        screen = terminal.wait("Sent to the model")
+        screen = terminal.wait("searched for")
         assert "src/stack.py:" in screen
+        terminal.keys("/Sent to the model<CR>")
+        terminal.wait("(?m)Sent to the model:? ")
         terminal.keys("q")
         terminal.wait("It reads", gone="Sent to the model")
 
