@@ -407,3 +407,15 @@ def test_a_users_mapping_of_return_works_in_the_input(chat: ChatDriver) -> None:
     chat.nvim.feed("<C-s>")
     chat.nvim.wait_for(lambda: len(chat.sent("submit")) == 2, "the message")
     assert chat.sent("submit")[1]["text"] == "one\n- two"
+
+
+@pytest.mark.parametrize("key", ["<BS>", "<C-u>"])
+def test_fast_typing_after_a_deletion_beyond_the_input_keeps_its_order(chat: ChatDriver, key: str) -> None:
+    """The deletion joins the input to its header, where the next characters arrive before the header is restored."""
+    chat.nvim.feed("i")
+    chat.nvim.settle()
+    chat.nvim.feed(f"{key}hel")
+    chat.nvim.settle()
+    chat.nvim.feed("lo")
+    chat.nvim.wait_for(lambda: len(chat.input()) == len("hello"), "all characters")
+    assert chat.input() == "hello"

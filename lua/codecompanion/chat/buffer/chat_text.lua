@@ -226,6 +226,12 @@ function M.ensure_input(chat)
   elseif first > 0 and api.nvim_buf_get_lines(chat.bufnr, first - 1, first, false)[1] ~= "" then
     lines = { "" }
   end
+  local cursor = api.nvim_get_current_buf() == chat.bufnr and api.nvim_win_get_cursor(0) or nil
+  local input, input_col = anchors.position(chat, "input")
+  local is_on_header, col = cursor ~= nil and kept == "" and cursor[1] == header + 1, #extra
+  if is_on_header and input == header then -- `<BS>` or `<C-u>` joined the input to its header
+    col = math.max(0, cursor[2] - input_col)
+  end
   local at = first + #lines
   lines[#lines + 1] = M.input_header()
   vim.list_extend(lines, vim.split(text, "\n", { plain = true }))
@@ -236,8 +242,8 @@ function M.ensure_input(chat)
     anchors.place(chat, "tail", math.min((anchors.position(chat, "tail")), at))
     anchors.place(chat, "top", math.min((anchors.position(chat, "top")), at))
   end)
-  if api.nvim_get_current_buf() == chat.bufnr and api.nvim_win_get_cursor(0)[1] == at + 1 then
-    api.nvim_win_set_cursor(0, { at + 2, #extra })
+  if cursor and (is_on_header or api.nvim_win_get_cursor(0)[1] == at + 1) then
+    api.nvim_win_set_cursor(0, { at + 2, col })
   end
   return true
 end
