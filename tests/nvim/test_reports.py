@@ -243,7 +243,7 @@ def test_the_block_about_an_unknown_price_works_as_it_is_written(nvim_factory, t
         wait_title(chat, "# Cost of this chat: 912 tokens")
         block = re.search(r"```lua\n(.*?)```", chat.text(), re.DOTALL)
         assert block is not None
-        options = chat.nvim.lua("return assert(loadstring('return {' .. ... .. '}'))()", block[1])
+        options = chat.nvim.lua("return assert(loadstring('return {' .. ... .. '}'))().opts", block[1])
         chat.nvim.feed("q")
         chat = start_chat(nvim_factory, tmp_path, server, options=options)
         chat.say("And now?")

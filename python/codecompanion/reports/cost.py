@@ -19,10 +19,9 @@ from codecompanion.formats.plural import counted
 from codecompanion.model.history import PolicyEvent
 from codecompanion.reports.call_totals import Savings, Sums, estimate_savings, read_again, sum_calls
 from codecompanion.reports.context_sizes import ContextSize, context_sizes, shaped_tokens, total_sent
-from codecompanion.reports.drawn.size_chart import ChartLine, size_chart
+from codecompanion.reports.drawn.size_chart import ChartLine, is_worth_drawing, size_chart
 from codecompanion.reports.markdown import (
     Page,
-    day_text,
     duration_text,
     one_line,
     page_text,
@@ -33,12 +32,14 @@ from codecompanion.reports.markdown import (
 )
 from codecompanion.reports.money import (
     all_chats,
+    all_tokens,
     costs_time,
     headline,
     is_unpriced,
     known_usd,
     no_price,
     price_setting,
+    price_source,
     price_text,
     unknown_prices,
 )
@@ -48,8 +49,6 @@ from codecompanion.reports.spending_budgets import Budget
 FENCE, CHART = "```", "## Tokens per request"
 NARROW = 60
 """Window columns below which tables use shorter words."""
-MIN_BARS = 3
-"""Minimum number of requests for a chart; with fewer, it shows nothing that the tables do not."""
 EMPTY = "Nothing has been sent yet."
 
 
@@ -72,11 +71,13 @@ def cost_report(
     record: Record,
     page: Page,
     budgets: Sequence[Budget] = (),
+    everywhere: Budget | None = None,
     counts: LocalCounts | None = None,
     speeds: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> CostReport:
     """Return the report; `counts` is given with `tokenizer = "exact"`.
 
+    `budgets` have the prices of the time; `everywhere`: the spending of all chats at today's prices.
     `speeds`: the current speed of the user's own servers, in words, by adapter and model.
     """
     calls = record.calls
@@ -87,12 +88,12 @@ def cost_report(
         return CostReport("\n".join(["# Cost of this chat", "", *branch, EMPTY, *_budgets(budgets)]))
     sums, sizes = sum_calls(calls), context_sizes(record)
     savings = estimate_savings(record, sizes)
-    chart = size_chart(sizes, page.width, ascii=page.ascii) if len(sizes) >= MIN_BARS else []
+    chart = size_chart(sizes, page.width, ascii=page.ascii) if is_worth_drawing(sizes) else []
     lines = [
         f"# {headline(sums)}",
         "",
         *branch,
-        *_summary(record, sums, budgets, page),
+        *_summary(record, sums, everywhere, page),
         *_saved(sums, savings, page),
         *_requests(chart, sizes, savings),
         *_tokens(sums, page),
@@ -136,30 +137,24 @@ def _requests(chart: Sequence[ChartLine], sizes: Sequence[ContextSize], savings:
     return [*lines, "", note]
 
 
-def _summary(record: Record, sums: Sums, budgets: Sequence[Budget], page: Page) -> list[str]:
+def _summary(record: Record, sums: Sums, everywhere: Budget | None, page: Page) -> list[str]:
     """Return the summary lines: number of requests, sum of all chats, source of the prices."""
     turns = len(record.turns)
     with_usage = sum(any(call.reported for call in turn.calls) for turn in record.turns)
     of_turns = f", {with_usage} of {counted(turns, 'turn')}" if with_usage < turns else ""
     reported = f" Usage reported for {sums.calls - sums.silent} of {counted(sums.calls, 'request')}{of_turns}."
-    total = next((budget for budget in budgets if budget.scope == "total"), None)
-    elsewhere = total.unpriced - sums.unpriced if total else 0
+    elsewhere = everywhere.unpriced - sums.unpriced if everywhere else 0
+    tokens = "" if is_unpriced(sums) else f", {all_tokens(sums)}"  # otherwise the title
     lines = [
-        f"{counted(sums.calls, 'request')} in {counted(turns, 'turn')}.{reported if sums.silent else ''}"
-        f"{all_chats(total, sums) if total else ''}"
+        f"{counted(sums.calls, 'request')} in {counted(turns, 'turn')}{tokens}.{reported if sums.silent else ''}"
+        f"{all_chats(everywhere, sums) if everywhere else ''}"
     ]
     if sums.priced:
-        first, last = (day_text(call.ts, page) for call in (record.calls[0], record.calls[-1]))
-        days = f"of {first}" if first == last else f"of each day, {first} to {last}"
-        table = f"else the list prices of {page.price_table}" if page.price_table else "else list prices"
-        lines.append(f"Prices {days}: your `opts.price`, {table}.")
-    if later := sum(call.priced_later for call in record.calls):
-        have = "was sent before its" if later == 1 else "were sent before their"
-        lines.append(f"{counted(later, 'request')} {have} price was known: counted at today's price.")
+        lines.append(price_source(record.calls, page.price_table))
     if unknown := unknown_prices(record.calls, elsewhere):
         lines.append(
-            f"{unknown} Set it in `opts` or `setup()`, in US dollars per million tokens; it also applies to requests"
-            " already sent:"
+            f"{unknown} Add it to your configuration, in US dollars per million tokens, and restart Neovim; it also"
+            " counts for requests already sent:"
         )
     if sums.local:
         adapters = sorted({call.adapter for call in record.calls if call.is_local})
@@ -208,17 +203,18 @@ def _tokens(sums: Sums, page: Page) -> list[str]:
         *prompts,
         ("output", sums.output_tokens, sums.total_tokens, " of all tokens"),
         ("reasoning", sums.reasoning_tokens, sums.output_tokens, " of the output"),
-        *(() if is_unpriced(sums) and not sums.estimated_tokens else (("all", sums.total_tokens, 0, ""),)),
     )
     rows = [
         (what, f"{n:,}", f"{share_text(n, whole)}{'' if is_narrow else of}" if _is_telling(n, whole) else "")
         for what, n, whole, of in figures
-        if n or not whole
+        if n
     ]
     if sums.estimated_tokens:
         not_above = "not above" if is_narrow else "an estimate, not included above"
         rows.append((f"{'' if is_narrow else 'prompts '}without usage", f"~{sums.estimated_tokens:,}", not_above))
-    return ["", "## Tokens", "", *table(("what", "tokens", "share"), rows, page.width, "lr")]
+    end = 3 if any(share for *_, share in rows) else 2
+    head = ("what", "tokens", "share")[:end]
+    return ["", "## Tokens", "", *table(head, [row[:end] for row in rows], page.width, "lr")]
 
 
 def _is_telling(tokens: int, whole: int) -> bool:

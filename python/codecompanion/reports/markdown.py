@@ -76,11 +76,6 @@ def clock_text(ts: float, page: Page) -> str:
     return datetime.fromtimestamp(ts, page.zone).strftime("%Y-%m-%d %H:%M")
 
 
-def day_text(ts: float, page: Page) -> str:
-    """Return the day of an event."""
-    return datetime.fromtimestamp(ts, page.zone).strftime("%Y-%m-%d")
-
-
 def one_line(text: str) -> str:
     """Return a string on one line, safe inside a table cell or a heading."""
     return " ".join(text.split()).replace("|", "¦").replace("`", "'")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from codecompanion.formats.plural import counted
 from codecompanion.reports.call_totals import Sums, sum_calls
@@ -10,6 +10,16 @@ from codecompanion.reports.markdown import INCLUDED, LOCAL, PRICE_UNKNOWN, durat
 from codecompanion.reports.record import Call
 from codecompanion.reports.spending_budgets import Budget
 
+BLOCK = """
+```lua
+opts = {{ -- or setup({{
+  adapters = {{
+    http = {{
+{entries}
+    }},
+  }},
+}},
+```"""
 EXAMPLE = "opts = { price = { input = 0.5, output = 1.5 } }"
 UNKNOWN = "unknown"
 """Text for an unknown price in a column of costs."""
@@ -17,10 +27,13 @@ UNKNOWN = "unknown"
 
 def headline(sums: Sums) -> str:
     """Return the title of the report: the cost or its known part, or the token count if no price is known."""
-    if is_unpriced(sums):
-        tokens, estimated = sums.total_tokens, sums.estimated_tokens
-        return f"Cost of this chat: {f'~{tokens_text(tokens + estimated)}' if estimated else f'{tokens:,}'} tokens"
-    return f"Cost of this chat: {_cost(sums)}"
+    return f"Cost of this chat: {all_tokens(sums) if is_unpriced(sums) else _cost(sums)}"
+
+
+def all_tokens(sums: Sums) -> str:
+    """Return the number of all tokens, including the estimated ones."""
+    tokens, estimated = sums.total_tokens, sums.estimated_tokens
+    return f"{f'~{tokens_text(tokens + estimated)}' if estimated else f'{tokens:,}'} tokens"
 
 
 def is_unpriced(sums: Sums) -> bool:
@@ -36,7 +49,7 @@ def _cost(sums: Sums) -> str:
     return f"{usd_text(sums.usd)}{' and more' if sums.unpriced else ''}"
 
 
-def unknown_prices(calls: Iterable[Call], elsewhere: int = 0) -> str:
+def unknown_prices(calls: Sequence[Call], elsewhere: int = 0) -> str:
     """Return how many calls have no known price, of which models; "" if all have one.
 
     `elsewhere`: the number of such calls in other chats.
@@ -44,17 +57,29 @@ def unknown_prices(calls: Iterable[Call], elsewhere: int = 0) -> str:
     unpriced = _unpriced(calls)
     if not unpriced:
         return ""
+    count = "all requests" if len(unpriced) == len(calls) > 1 else counted(sum_calls(unpriced).unpriced, "request")
     models = ", ".join(sorted({call.model or call.adapter for call in unpriced}))
     others = f" and for {elsewhere:,} in other chats" if elsewhere > 0 else ""
-    return f"{PRICE_UNKNOWN.capitalize()} for {counted(sum_calls(unpriced).unpriced, 'request')} ({models}){others}."
+    return f"{PRICE_UNKNOWN.capitalize()} for {count} ({models}){others}."
+
+
+def price_source(calls: Iterable[Call], table: str) -> str:
+    """Return whose prices these calls have, and as of when; `table`: the name of the list of prices, if known."""
+    source = f"your `opts.price`, otherwise the list prices{f' of {table}' if table else ''}"
+    priced = [call for call in calls if call.cost_usd is not None and not call.is_included]
+    later = sum(call.priced_later > 0 for call in priced)
+    if later == len(priced):
+        return f"Prices of today, which were unknown when the requests were sent: {source}."
+    today = f"; today's for {counted(later, 'request')} whose price was unknown then" if later else ""
+    return f"Prices when each request was sent{today}: {source}."
 
 
 def price_setting(calls: Iterable[Call]) -> list[str]:
     """Return the configuration that sets the unknown prices of the calls, as a block of Lua; [] if there are none."""
     names = sorted({call.adapter for call in _unpriced(calls)})
     keys = [name if name.isidentifier() else f'["{name}"]' for name in names]
-    price = (f"    {key} = {{\n      {EXAMPLE}, -- add this line\n    }}," for key in keys)
-    return ["", "```lua", "adapters = {", "  http = {", *price, "  },", "},", "```"] if names else []
+    entries = "\n".join(f"      {key} = {{\n        {EXAMPLE}, -- add this line\n      }}," for key in keys)
+    return BLOCK.format(entries=entries).split("\n") if names else []
 
 
 def all_chats(total: Budget, sums: Sums) -> str:

@@ -253,10 +253,10 @@ class Store:
         with self._reading() as connection:
             return read_spent(connection, chat_id)
 
-    def unpriced(self, chat_id: str | None = None) -> list[UsageReported]:
-        """Return the usage reports without a price of a chat, or of all chats."""
+    def unpriced(self) -> list[UsageReported]:
+        """Return the usage reports without a price of all chats."""
         with self._reading() as connection:
-            return read_unpriced(connection, chat_id)
+            return read_unpriced(connection)
 
     def search(
         self, query: str, chat_id: str | None = None, limit: int = 50, seqs: Collection[int] | None = None

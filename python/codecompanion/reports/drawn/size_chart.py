@@ -24,6 +24,9 @@ NARROW = 60
 LABEL_CELLS_NARROW, LABEL_CELLS = 7, 14
 ROWS_NARROW, ROWS = 8, 12
 MAX_CELLS_A_REQUEST = 4
+MIN_BARS = 3
+MIN_FILL = 0.5
+"""Minimum share of the window that a request must fill for a chart, unless context management changed something."""
 ROOM_ABOVE = 2.0
 """Maximum of the vertical axis, as a multiple of the largest size sent."""
 MARGIN = 1.02
@@ -74,6 +77,13 @@ class _Look(msgspec.Struct, frozen=True):
     @property
     def signs(self) -> dict[Mark, str]:
         return _ASCII_SIGNS if self.ascii else _SIGNS
+
+
+def is_worth_drawing(sizes: Sequence[ContextSize]) -> bool:
+    """Return whether a chart shows more than a block of low bars: changes, or requests that come close to a limit."""
+    return len(sizes) >= MIN_BARS and any(
+        size.marks or size.missing or size.sent >= MIN_FILL * size.window > 0 for size in sizes
+    )
 
 
 def size_chart(sizes: Sequence[ContextSize], width: int, *, ascii: bool = False) -> list[ChartLine]:

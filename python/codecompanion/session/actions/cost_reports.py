@@ -40,12 +40,13 @@ class Reports:
         Raises:
             StoreError: the log cannot be read.
         """
-        budgets = Spending(services, request.chat).budgets()
+        spending = Spending(services, request.chat)
+        budgets, everywhere = spending.budgets(), spending.of_all_chats()
         with self._lock:
             page = _page(request.width, ascii=request.ascii)
             counts = _local_counts(services, request.chat)
             record = self._record(services, request.chat)
-            report = cost_report(record, page, budgets, counts, _speeds(services, record))
+            report = cost_report(record, page, budgets, everywhere, counts, _speeds(services, record))
         return {"title": "Cost", "text": report.text, "spans": report.spans}
 
     def show_trace(self, services: Services, request: ShowTrace) -> dict[str, Any]:

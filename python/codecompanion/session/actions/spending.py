@@ -1,7 +1,7 @@
 """Checks the budgets of a chat before a turn begins and after it ends (R-358).
 
-Spending is read from the store's running total, so the cost of a check does not depend on the chat's length, unless
-requests without a price have to be priced again. Without a budget, nothing is checked.
+Spending is read from the store's running total, so the cost of a check does not depend on the chat's length. Without
+a budget, nothing is checked.
 """
 
 from __future__ import annotations
@@ -34,18 +34,24 @@ class Spending:
         """
         chat = self._services.settings.chat
         return (
-            _budget("chat", chat.budget, chat.budget_warn, self._spent(self._chat_id)),
-            _budget("total", chat.total_budget, chat.total_budget_warn, self._spent()),
+            _budget("chat", chat.budget, chat.budget_warn, self._services.store.spent(self._chat_id)),
+            _budget("total", chat.total_budget, chat.total_budget_warn, self._services.store.spent()),
         )
 
-    def _spent(self, chat_id: str | None = None) -> Spent:
-        """Return the cost of a chat, or of all chats, with requests that had no price at the price they have now."""
-        spent = self._services.store.spent(chat_id)
-        if not spent.unpriced:
-            return spent
-        now = (priced_now(self._services, report).cost_usd for report in self._services.store.unpriced(chat_id))
+    def of_all_chats(self) -> Budget:
+        """Return the spending of all chats, with the requests that had no price at the price they have now.
+
+        It reads every such request, so it is for reports, not for checks.
+
+        Raises:
+            StoreError: the spending cannot be read.
+        """
+        chat, spent = self._services.settings.chat, self._services.store.spent()
+        unpriced = self._services.store.unpriced() if spent.unpriced else []
+        now = (priced_now(self._services, report).cost_usd for report in unpriced)
         costs = [cost for cost in now if cost is not None]
-        return Spent(spent.usd + sum(costs), spent.unpriced - len(costs))
+        spent = Spent(spent.usd + sum(costs), spent.unpriced - len(costs))
+        return _budget("total", chat.total_budget, chat.total_budget_warn, spent)
 
     async def refusal(self, *adapters: str) -> str:
         """Return the reason why the budgets forbid a turn with these adapters, otherwise "".

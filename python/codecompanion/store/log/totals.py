@@ -124,14 +124,13 @@ def read_spent(connection: sqlite3.Connection, chat_id: str | None = None) -> Sp
     return Spent(*row)
 
 
-def read_unpriced(connection: sqlite3.Connection, chat_id: str | None = None) -> list[history.UsageReported]:
-    """Return the usage reports without a price of one chat, or of all chats, without those copied from another chat."""
+def read_unpriced(connection: sqlite3.Connection) -> list[history.UsageReported]:
+    """Return the usage reports without a price of all chats, without those copied from another chat."""
     rows = connection.execute(
         """SELECT payload FROM events WHERE type = 'usage_reported' AND instr(payload, '"cost_usd"') = 0
-            AND chat_id IN (SELECT chat_id FROM chats WHERE unpriced > 0 AND (?1 IS NULL OR chat_id = ?1))
+            AND chat_id IN (SELECT chat_id FROM chats WHERE unpriced > 0)
             AND seq > (SELECT COALESCE(MAX(seq), 0) FROM events AS fork
-                WHERE fork.chat_id = events.chat_id AND fork.type = 'chat_forked')""",
-        (chat_id,),
+                WHERE fork.chat_id = events.chat_id AND fork.type = 'chat_forked')"""
     )
     found = []
     for (stored,) in rows:

@@ -151,8 +151,8 @@ def test_the_report_has_the_chart_the_totals_and_the_colour_spans() -> None:
 
 
 def test_a_chat_that_was_never_managed_has_no_second_line() -> None:
-    text = cost_report(read_log(managed(3).events), Page(width=40)).text
-    assert "⣿ sent\n" in text
+    text = cost_report(read_log(managed(20).events), Page(width=40)).text
+    assert "⣿ sent, up to 69.0k\n" in text
     assert "without" not in text.lower().partition("## tokens\n")[0]
 
 
