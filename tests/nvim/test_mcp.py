@@ -59,7 +59,7 @@ def test_a_servers_tool_is_called_with_approval_and_listed_on_the_page(nvim_fact
         chat.say("@{files} hello")
         assert not record.exists()
         chat.send("say hello with @{full}")
-        chat.nvim.wait_screen(r"echo of the MCP server")
+        chat.nvim.wait_screen(r"▎ echo of the MCP server odd\s*\n")
         chat.press_on_approval("g2")
         chat.nvim.wait_screen(r"It said hello\.")
         chat.wait_state("idle")

@@ -207,8 +207,11 @@ local function title_of_call(event, width)
   end
   if what ~= "" and what ~= first and first:sub(1, #what) ~= what then
     local before = title .. ": "
-    if vim.startswith(what, event.name .. " ") then -- the tool's own title contains its name
-      before, what = title .. " ", what:sub(#event.name + 2)
+    for _, name in ipairs({ event.name, event.name:match("__(.+)$") }) do -- the second: its name on its MCP server
+      if vim.startswith(what, name .. " ") then -- the tool's own title contains its name
+        before, what = BAR .. name .. " ", what:sub(#name + 2)
+        break
+      end
     end
     local left = width - api.nvim_strwidth(before .. notice)
     if left < api.nvim_strwidth(what) then
