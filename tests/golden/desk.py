@@ -241,6 +241,12 @@ class Desk:
             while any(session.task is not None for session in self.runtime._chats.values()):  # noqa: ASYNC110
                 await asyncio.sleep(0)
 
+    async def until_asked(self, requests: int) -> None:
+        """Wait until the provider has received this number of requests."""
+        async with asyncio.timeout(PATIENCE_S):
+            while len(self.bodies()) < requests:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
     async def until_file(self, name: str) -> None:
         """Wait until there is a file of this name in the project."""
         async with asyncio.timeout(PATIENCE_S):

@@ -230,6 +230,7 @@ async def compaction_cancelled(desk: Desk) -> None:
     desk.model(reply(summary(), gate=gate, gate_after=3))
     await desk.chat("compact")
     await desk.until("compaction_started")
+    await desk.until_asked(2)
     await desk.chat("cancel")
     await desk.until("compaction_failed")
     gate.set()

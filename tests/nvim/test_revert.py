@@ -18,7 +18,7 @@ def test_the_fold_keeps_the_diff_and_gx_reverts_and_reapplies_the_change(desk):
     buffer = user.open()
     user.say()
     user.nvim.command("tabfirst")
-    user.nvim.wait_screen(r"▸ ✓ insert_edit a.txt · \+2 −1 +\[e gX revert")
+    user.nvim.wait_screen(r"▸ ✓ insert_edit a.txt · \+2 −1 +\[e go there · gX revert")
     user.nvim.feed("u")
     user.nvim.wait_screen(r"Nothing to undo in the input; \[e, then gX reverts the change of a.txt")
     assert "▎ 5 - line 5\n▎ 5 + five\n▎ 6 + and more\n" in user.chat.text()

@@ -113,7 +113,7 @@ class Grants:
 
 def _brief(grant: Grant) -> str:
     """Return the grant without its conditions."""
-    what = re.split(r",? with any options |, (?:until|except) | until the server ", grant.what)[0]
+    what = re.split(r", (?:until|except) | \(those | until the server ", grant.what)[0]
     verb = _VERBS.get(grant.tool, grant.tool)
     return one_line(what if grant.tool == "run_command" else f"{verb} {what}".rstrip(), _MAX_BRIEF)
 
