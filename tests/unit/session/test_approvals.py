@@ -232,7 +232,7 @@ async def test_standing_approvals_are_listed_stored_and_revoked(tmp_path):
     again = await bench.resume()
     assert again is not None
     assert (again.desk.approvals.always, again.desk.approvals.families) == (left.always, left.families)
-    said = "/approvals from earlier still apply: Create any file; “pwd” on files of this project."
+    said = "/approvals from earlier still apply: Create any file; “pwd” on files of this project, with any options."
     assert bench.of(Notice)[-1].text == said
     for row in rows[0], rows[2]:
         again.grants.carry_out(RevokeGrant(grant=row["grant"]))

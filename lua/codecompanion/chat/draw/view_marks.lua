@@ -81,7 +81,8 @@ local function newest_edit(chat)
     return nil
   end
   local row, room = marks.item_rows(chat, item), fit.narrowest(chat)
-  return row, row and fitting(("%s go there · %s revert"):format(go, revert), room - fit.width(tool_call.line(item, room)))
+  return row,
+    row and fitting(("%s go there · %s revert"):format(go, revert), room - fit.width(tool_call.line(item, room)))
 end
 
 ---Show keys at the right edge of a line, with one mark that is moved: those of a cleared result or a file change while
