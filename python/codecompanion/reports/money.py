@@ -12,7 +12,7 @@ from codecompanion.reports.spending_budgets import Budget
 
 BLOCK = """
 ```lua
-opts = {{ -- or setup({{
+opts = {{
   adapters = {{
     http = {{
 {entries}
@@ -52,14 +52,14 @@ def _cost(sums: Sums) -> str:
 def unknown_prices(calls: Sequence[Call], elsewhere: int = 0) -> str:
     """Return how many calls have no known price, of which models; "" if all have one.
 
-    `elsewhere`: the number of such calls in other chats.
+    `elsewhere`: the number of such calls outside this chat.
     """
     unpriced = _unpriced(calls)
     if not unpriced:
         return ""
     count = "all requests" if len(unpriced) == len(calls) > 1 else counted(sum_calls(unpriced).unpriced, "request")
     models = ", ".join(sorted({call.model or call.adapter for call in unpriced}))
-    others = f" and for {elsewhere:,} in other chats" if elsewhere > 0 else ""
+    others = f" and for {elsewhere:,} elsewhere" if elsewhere > 0 else ""
     return f"{PRICE_UNKNOWN.capitalize()} for {count} ({models}){others}."
 
 

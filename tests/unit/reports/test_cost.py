@@ -141,7 +141,7 @@ def test_the_requests_of_other_chats_count_without_a_price() -> None:
     budgets = [Budget(scope=scope, limit_usd=0, warn_at=0, spent_usd=0, unpriced=1) for scope in SCOPES]
     assert "chats" not in written(log, *budgets)
     text = written(log, budgets[0], Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=0, unpriced=9))
-    assert "Price unknown for 1 request (claude) and for 8 in other chats." in text
+    assert "Price unknown for 1 request (claude) and for 8 elsewhere." in text
     log.call(Usage(1_000_000))
     budgets = [budgets[0], Budget(scope="total", limit_usd=0, warn_at=0, spent_usd=3, unpriced=9)]
     text = written(log, *budgets)
