@@ -271,14 +271,21 @@
 ---@field change CodeCompanion.Wire.FileChange|nil
 ---@field reply_id string
 
+---The calls that a grant allows. `what`: text after "always allow" ("" = every call of the tool).
+---
+---`still_asks`: a clause on calls that the grant does not allow; `until`: the end of the grant, as "until …".
+---@class CodeCompanion.Wire.GrantScope
+---@field what? string
+---@field still_asks? string
+---@field until? string
+
 ---A tool call asks for approval. `body`: the exact command or diff, `filetype`: its syntax (`sh`, `diff`).
 ---
 ---A file change also has its absolute `path` and whole contents with Unix line endings: `before` or `after` is "" for
 ---a missing file, and both are "" for a file too large to compare in the editor. `why`: the reason to ask regardless
 ---of grants, in which case `always` grants nothing; `again`: why an earlier grant no longer applies. `exact`: what
----`always` grants ("" = every call of the tool); `covers`: the commands that it could cover instead ("" if none), both
----as text after "always allow" and as `list_grants` returns them. `narrowed`: why nothing can be granted (the text in
----the context that prevents it), in one line.
+---`always` grants; `covers`: the commands that it could cover instead (`what` is "" if none). `narrowed`: why nothing
+---can be granted (the text in the context that prevents it), in one line.
 ---
 ---`kind` "compact": a request does not fit while compaction is paused; the answer "once" compacts and sends it;
 ---`reason`: the focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input;
@@ -299,8 +306,8 @@
 ---@field after string
 ---@field why string
 ---@field again string
----@field exact string
----@field covers string
+---@field exact CodeCompanion.Wire.GrantScope
+---@field covers CodeCompanion.Wire.GrantScope
 ---@field narrowed string
 ---@field kind "call"|"compact"|"elicitation"|"sampling"
 ---@field form string
@@ -1294,7 +1301,7 @@
 ---@field markers? boolean
 ---@field hunk? integer|nil
 
----→ `[{grant, tool, what, configured}]`: calls allowed without asking in this chat; `what` is "" for every call.
+---→ `[{grant, tool, scope, configured}]`: calls allowed without asking in this chat; `scope` is a `GrantScope`.
 ---@class CodeCompanion.Request.ListGrants
 ---@field id? integer
 ---@field chat? string

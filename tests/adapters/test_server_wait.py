@@ -215,7 +215,7 @@ def test_a_loading_server_is_awaited_without_limit_only_on_this_machine() -> Non
 
 @pytest.mark.parametrize(("wished", "pause"), [(None, 1.0), (0.2, 1.0), (20.0, 20.0), (3_600.0, None)])
 def test_a_loading_server_is_polled_at_its_own_interval(wished: float | None, pause: float | None) -> None:
-    """A server that requests an hour is not awaited."""
+    """A server that requests an hour is not waited for."""
     wait = ServerWait(NEAR)
     assert bool(wait.reason(ServerLoading("x", wished))) is (pause is not None)
     assert pause is None or wait.look_every_s == pause

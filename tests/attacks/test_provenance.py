@@ -284,7 +284,7 @@ async def test_actions_wanted_by_outside_text_ask_and_the_question_names_the_tex
         before = len(scene.bench.of(ToolFinished))
         asked = await scene.turn(calls((f"w{number}", name, json.dumps(arguments))), says("did it"))
         tried += 1
-        named = [one for one in asked if expected in one.narrowed and one.covers == ""]
+        named = [one for one in asked if expected in one.narrowed and not one.covers.what]
         ended = scene.bench.of(ToolFinished)[before:]
         is_held = len(named) == 1 and [one.status for one in ended] == ["rejected"]
         assert is_held, (wish, asked, ended)
@@ -568,7 +568,7 @@ async def test_an_ordinary_session_asks_no_more_than_this(tmp_path, trusted, has
         for asked in bench.of(ApprovalRequested):
             if asked.call_id not in answered:
                 answered.add(asked.call_id)
-                session.desk.answer(Approve(call_id=asked.call_id, decision="always", family=bool(asked.covers)))
+                session.desk.answer(Approve(call_id=asked.call_id, decision="always", family=bool(asked.covers.what)))
         return bench.is_idle(session) and len(bench.of(ToolFinished)) == len(ORDINARY)
 
     await bench.until(answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,9 +14,11 @@ from approvals import answered, ask
 from chat_driver import ChatDriver, make_chat
 from codecompanion.tools.approval import ANY_FILE
 from codecompanion.wire import events
+from codecompanion.wire.events import GrantScope
 from harness import Nvim
 
-OPTIONS = "with any options (those that run other programs still ask)"
+STILL_ASKS = "options that run other programs still ask"
+UNTIL = "until Makefile changes"
 
 
 def grant(chat: ChatDriver) -> None:
@@ -27,6 +30,10 @@ def grant(chat: ChatDriver) -> None:
     )
 
 
+def grant_row(grant_id: str, tool: str, scope: GrantScope) -> dict[str, Any]:
+    return {"grant": grant_id, "tool": tool, "scope": msgspec.structs.asdict(scope), "configured": False}
+
+
 def no_pause(chat: ChatDriver) -> None:
     """Make new approvals answerable immediately."""
     chat.nvim.lua("require('codecompanion.chat.question.next_question').UNREAD_MS = 0")
@@ -36,7 +43,7 @@ def test_an_approval_shows_the_exact_command_and_is_answered_on_its_block(chat_e
     """`]a` goes to the block, one key answers there; the block disappears on the host's event."""
     chat = chat_everywhere
     chat.accept("go")
-    ask(chat, exact="exactly “rm -rf build\nmake” in sub")
+    ask(chat, exact=GrantScope("exactly “rm -rf build\nmake” in sub"))
     screen = chat.nvim.wait_screen(r"▎ run_command\n")
     assert "▸" not in screen  # the block replaces the line of the call
     assert "▎ rm -rf build" in screen
@@ -551,7 +558,7 @@ def test_the_details_of_a_command_have_more_than_the_block(chat: ChatDriver, key
     chat.accept("go")
     body, covers = "pip install x\n# Folder        /safe", "“pip install” of named packages"
     more = {"place": "network", "hosts": ("pypi.org",), "cwd": "/p/sub", "limit_s": 60}
-    ask(chat, body=body, covers=covers, note="The model says: needed", **more)
+    ask(chat, body=body, covers=GrantScope(covers), note="The model says: needed", **more)
     chat.nvim.feed("]a" + key)
     chat.nvim.wait_screen("approval · q close")
     assert chat.nvim.lines() == [
@@ -702,7 +709,7 @@ def test_the_block_fits_narrow_windows(nvim_factory, columns: int) -> None:
     chat = make_chat(nvim_factory, size=(columns, 24))
     chat.accept("go")
     long = f"git status --short {'x' * 60}"
-    ask(chat, body=long, covers="“git status”", title=long[:60] + "…")
+    ask(chat, body=long, covers=GrantScope("“git status”"), title=long[:60] + "…")
     screen = chat.nvim.wait_screen("always…")
     assert "▎ run_command" in screen
     assert "git status --short" in screen
@@ -809,7 +816,7 @@ def test_a_decision_about_trust_updates_the_open_question_in_place(chat: ChatDri
     chat.push(again)
     chat.nvim.wait_screen("g1 always…")
     chat.nvim.feed("g1")
-    chat.nvim.wait_screen("› Edit any file, except guarded files")
+    chat.nvim.wait_screen("› Edit any file; guarded files")
     chat.nvim.feed("<CR>")
     chat.nvim.wait_for(lambda: chat.sent("approve"), "approve")
     [sent] = chat.sent("approve")
@@ -820,7 +827,7 @@ def test_always_can_cover_a_command_prefix_and_names_it(chat: ChatDriver) -> Non
     """The row of the cursor is marked; the host decides, and the question stays open if it refuses."""
     chat.accept("go")
     exact, covers = "exactly “git status --short”", "“git status” on files of this project"
-    ask(chat, body="git status --short", exact=exact, covers=covers)
+    ask(chat, body="git status --short", exact=GrantScope(exact), covers=GrantScope(covers))
     chat.nvim.feed("]ag1")
     chat.nvim.wait_screen(rf"Always allow in this chat.*\n.*› {exact} .*\n.*  {covers}")
     chat.nvim.feed("<C-c>")
@@ -846,16 +853,16 @@ def test_always_can_cover_a_command_prefix_and_names_it(chat: ChatDriver) -> Non
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
-@pytest.mark.parametrize("covers", ["", f"“make” {OPTIONS}, until Makefile changes"])
+@pytest.mark.parametrize("covers", [GrantScope(), GrantScope("“make” with any options", STILL_ASKS, UNTIL)])
 @pytest.mark.parametrize("where", ["]a", "G"])
 def test_the_question_about_always_leaves_the_approval_readable(
-    chat: ChatDriver, columns: int, covers: str, where: str
+    chat: ChatDriver, columns: int, covers: GrantScope, where: str
 ) -> None:
     """It opens below the block, or above where there is more space; at 40 columns as well."""
     chat.nvim.command(f"set columns={columns}")
     for number in range(8):
         chat.accept(f"question {number}")
-    ask(chat, body="make\ntest", exact="exactly “make test”, until Makefile changes", covers=covers)
+    ask(chat, body="make\ntest", exact=GrantScope("exactly “make test”", until=UNTIL), covers=covers)
     before = chat.nvim.wait_screen("▎ g2 accept")
     block = before[before.index("▎ run_command") : before.index("g1 always…")]
     chat.nvim.feed(where + "g1")
@@ -897,8 +904,8 @@ def test_yolo_shows_its_exceptions(chat: ChatDriver) -> None:
 def test_a_condition_of_both_scopes_is_below_them_and_cannot_be_chosen(chat: ChatDriver, columns: int) -> None:
     chat.nvim.command(f"set columns={columns}")
     chat.accept("go")
-    until = ", until Makefile changes"
-    ask(chat, body="flake8 a.py", exact=f"exactly “flake8 a.py”{until}", covers=f"“flake8” {OPTIONS}{until}")
+    covers = GrantScope("“flake8” with any options", STILL_ASKS, UNTIL)
+    ask(chat, body="flake8 a.py", exact=GrantScope("exactly “flake8 a.py”", until=UNTIL), covers=covers)
     chat.nvim.feed("]ag1")
     assert chat.nvim.wait_screen("Both apply until Makefile changes").count("until") == 1
     chat.nvim.feed("G")
@@ -912,18 +919,20 @@ def test_a_condition_of_both_scopes_is_below_them_and_cannot_be_chosen(chat: Cha
 
 def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
     """In one float that stays in place; no part of a row can be hidden in it."""
-    until = f"“flake8” {OPTIONS}, until build or settings files change"
+    flake8 = GrantScope("“flake8” with any options", STILL_ASKS, "until build or settings files change")
     rows = [
-        {"grant": "a", "tool": "insert_edit", "what": ANY_FILE, "configured": False},
-        {"grant": "b", "tool": "run_command", "what": "make \u202etset", "configured": False},
-        {"grant": "c", "tool": "run_command", "what": "git status …", "configured": True},
-        {"grant": "d", "tool": "run_command", "what": until, "configured": False},
+        grant_row("a", "insert_edit", ANY_FILE),
+        grant_row("b", "run_command", GrantScope("make \u202etset")),
+        grant_row("c", "run_command", GrantScope("git status …")) | {"configured": True},
+        grant_row("d", "run_command", flake8),
+        grant_row("e", "clock__now", GrantScope(until="until the server changes it")),
     ]
     chat.answer("list_grants", rows)
     chat.answer("revoke_grant", "run_command asks again: make test")
     chat.nvim.command("CodeCompanion approvals")
     screen = chat.nvim.wait_screen("Runs without asking in this chat")
-    assert "insert_edit  any file, except guarded files (Makefile, .git, CI …)" in screen
+    assert "insert_edit  any file; guarded files (Makefile, .git, CI …) still ask" in screen
+    assert "clock__now   every call, until the server changes it" in screen
     assert "run_command  make <U+202E>tset" in screen
     assert "run_command  git status …  · from your configuration" in screen
     assert re.search(r"until build\W+or settings files change", screen), screen
@@ -940,7 +949,7 @@ def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
     ("what", "is_offered"), [("make test", False), ("make test\nmake clean", True), ("make " + "x" * 120, False)]
 )
 def test_the_list_offers_to_show_a_command_of_several_lines(chat: ChatDriver, what: str, is_offered: bool) -> None:
-    chat.answer("list_grants", [{"grant": "a", "tool": "run_command", "what": what, "configured": False}])
+    chat.answer("list_grants", [grant_row("a", "run_command", GrantScope(what))])
     chat.nvim.command("CodeCompanion approvals")
     screen = chat.nvim.wait_screen("x revoke")
     assert ("K show all" in screen) == is_offered

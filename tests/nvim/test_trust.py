@@ -180,7 +180,7 @@ def test_trusting_the_folder_during_an_approval_offers_always_at_once(nvim_facto
         assert "No new “always”" not in screen
         assert WAITS not in screen
         chat.press_on_approval("g1")
-        chat.nvim.wait_screen("› Edit any file, except guarded files")
+        chat.nvim.wait_screen("› Edit any file; guarded files")
         chat.nvim.feed("<CR>")
         chat.nvim.wait_for(lambda: chat.finished() > before, "the end")
         assert (tmp_path / "work" / "a.py").read_text() == "two\n"

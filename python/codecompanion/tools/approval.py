@@ -29,6 +29,7 @@ import msgspec
 
 from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.tool import ANY_HOST, ApprovalQuestion, Tool
+from codecompanion.wire.events import GrantScope
 
 if TYPE_CHECKING:
     from codecompanion.tools.commands.offer import Family
@@ -38,18 +39,18 @@ NETWORK_GRANT = "network:"
 """Prefix of the id of a host grant."""
 
 
-ANY_FILE = "any file, except guarded files (Makefile, .git, CI …)"
+ANY_FILE = GrantScope("any file", "guarded files (Makefile, .git, CI …) still ask")
 """The scope of a grant for a tool that changes files."""
 HIDDEN = "\x1f"
-"""Separates the words of a question's key from a part that only distinguishes it."""
+"""In a question's key, separates the end of the grant ("until …") from a part that only distinguishes it."""
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """A grant: calls of `tool`, or only those that `what` describes, run without asking. `id` is used to revoke it."""
+    """A grant: calls of `tool` in `scope` run without asking. `id` is used to revoke it."""
 
     id: str
     tool: str
-    what: str = ""
+    scope: GrantScope
     configured: bool = False
 
 
@@ -196,13 +197,15 @@ class Approvals(msgspec.Struct, frozen=True):
         found = [self._grant_of(key) for key in sorted(self.always)]
         found += [Grant(_family_id(family), "run_command", self._of_family(family)) for family in sorted(self.families)]
         for tool, setting in sorted(self.settings.items()):
-            found += [Grant(f"configured:{one}", tool, f"{one} …", True) for one in setting.allowed_prefixes]
+            found += [
+                Grant(f"configured:{one}", tool, GrantScope(f"{one} …"), True) for one in setting.allowed_prefixes
+            ]
         for host in sorted(self.hosts):
             what = "any host" if host == ANY_HOST else host
-            found.append(Grant(f"{NETWORK_GRANT}{host}", "run_command", f"network: {what}"))
+            found.append(Grant(f"{NETWORK_GRANT}{host}", "run_command", GrantScope(f"network: {what}")))
         return tuple(found)
 
-    def _of_family(self, family: Family) -> str:
+    def _of_family(self, family: Family) -> GrantScope:
         from codecompanion.tools.commands.offer import covered  # not needed at startup
 
         files = self.files.get(family.digest, ())
@@ -212,18 +215,21 @@ class Approvals(msgspec.Struct, frozen=True):
         """Return the grant for the key of a question (`ApprovalQuestion.key`)."""
         tool, _, rest = key.partition(":")
         folder, between, command = rest.partition("\0")
-        what = ANY_FILE if key in ("insert_edit", "create_file") else rest.partition(HIDDEN)[0]
+        text, is_until, _ = rest.partition(HIDDEN)
+        scope = GrantScope(until=text) if is_until else GrantScope(text)
+        if key in ("insert_edit", "create_file"):
+            scope = ANY_FILE
         if between:
             from codecompanion.tools.commands.offer import exactly  # not needed at startup
 
             command, _, digest = command.partition("\0")
-            what = exactly(command, folder, digest, self.files.get(digest, ()))
-        return Grant(f"always:{key}", tool, what)
+            scope = exactly(command, folder, digest, self.files.get(digest, ()))
+        return Grant(f"always:{key}", tool, scope)
 
-    def narrowest(self, question: ApprovalQuestion) -> str:
-        """Return the scope of `always` without a family, worded as in `grants` ("" = every call of the tool)."""
+    def narrowest(self, question: ApprovalQuestion) -> GrantScope:
+        """Return the scope of `always` without a family."""
         known = {question.offer.digest: question.offer.files}
-        return msgspec.structs.replace(self, files=known)._grant_of(question.key).what
+        return msgspec.structs.replace(self, files=known)._grant_of(question.key).scope
 
     def without(self, grant_id: str) -> Approvals:
         """Return the approvals with one grant revoked."""

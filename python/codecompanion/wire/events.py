@@ -322,15 +322,25 @@ class ToolFinished(Event, frozen=True, kw_only=True, tag="tool_finished"):
     reply_id: str = ""
 
 
+class GrantScope(msgspec.Struct, frozen=True):
+    """The calls that a grant allows. `what`: text after "always allow" ("" = every call of the tool).
+
+    `still_asks`: a clause on calls that the grant does not allow; `until`: the end of the grant, as "until …".
+    """
+
+    what: str = ""
+    still_asks: str = ""
+    until: str = ""
+
+
 class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requested"):
     """A tool call asks for approval. `body`: the exact command or diff, `filetype`: its syntax (`sh`, `diff`).
 
     A file change also has its absolute `path` and whole contents with Unix line endings: `before` or `after` is "" for
     a missing file, and both are "" for a file too large to compare in the editor. `why`: the reason to ask regardless
     of grants, in which case `always` grants nothing; `again`: why an earlier grant no longer applies. `exact`: what
-    `always` grants ("" = every call of the tool); `covers`: the commands that it could cover instead ("" if none), both
-    as text after "always allow" and as `list_grants` returns them. `narrowed`: why nothing can be granted (the text in
-    the context that prevents it), in one line.
+    `always` grants; `covers`: the commands that it could cover instead (`what` is "" if none). `narrowed`: why nothing
+    can be granted (the text in the context that prevents it), in one line.
 
     `kind` "compact": a request does not fit while compaction is paused; the answer "once" compacts and sends it;
     `reason`: the focus of the summary. "sampling": a server wants a model reply. "elicitation": a server wants input;
@@ -350,8 +360,8 @@ class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval_requeste
     after: str = ""
     why: str = ""
     again: str = ""
-    exact: str = ""
-    covers: str = ""
+    exact: GrantScope = GrantScope()
+    covers: GrantScope = GrantScope()
     narrowed: str = ""
     kind: Literal["call", "compact", "sampling", "elicitation"] = "call"
     form: str = ""

@@ -761,7 +761,7 @@ class RevertChanges(Request, frozen=True, kw_only=True):
 
 
 class ListGrants(Request, frozen=True, kw_only=True):
-    """→ `[{grant, tool, what, configured}]`: calls allowed without asking in this chat; `what` is "" for every call."""
+    """→ `[{grant, tool, scope, configured}]`: calls allowed without asking in this chat; `scope` is a `GrantScope`."""
 
 
 class ListTools(Request, frozen=True, kw_only=True):

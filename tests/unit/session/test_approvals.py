@@ -13,7 +13,7 @@ from codecompanion.settings_sections import SandboxSettings
 from codecompanion.tools.approval import ANY_FILE
 from codecompanion.tools.sandbox.sandbox import Sandbox
 from codecompanion.tools.tool import ANY_HOST, ApprovalQuestion
-from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Notice, ToolFinished
+from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, GrantScope, Notice, ToolFinished
 from codecompanion.wire.requests import Approve, ListGrants, RevokeGrant
 from tests.unit.session.fakes import Bench, ScriptedAdapter, calls, says, submit
 
@@ -30,7 +30,9 @@ async def _start(tmp_path, *replies, **tools):
     return bench, session
 
 
-ON_FILES = "on files of this project, with any options (those that run programs or write files still ask)"
+def _on_files(program: str) -> GrantScope:
+    what = f"“{program}” on files of this project, with any options"
+    return GrantScope(what, "options that run programs or write files still ask")
 
 
 async def _asked(bench, count):
@@ -46,10 +48,10 @@ async def test_a_command_prefix_is_offered_accepted_and_covers_later_commands(tm
         calls(_call(3, "run_command", command="echo four > five")),
     )
     asked = await _asked(bench, 1)
-    assert (asked.exact, asked.covers) == ("exactly “echo one”", f"“echo” {ON_FILES}")
+    assert (asked.exact, asked.covers) == (GrantScope("exactly “echo one”"), _on_files("echo"))
     session.desk.answer(Approve(call_id="c1", decision="always", family=True))
     third = await _asked(bench, 2)
-    assert (third.call_id, third.covers) == ("c3", "")
+    assert (third.call_id, third.covers) == ("c3", GrantScope())
     session.desk.answer(Approve(call_id="c3", decision="reject"))
     await bench.idle(session)
     assert [event.status for event in bench.of(ToolFinished)] == ["ok", "ok", "rejected"]
@@ -68,10 +70,12 @@ async def test_the_list_words_a_grant_as_its_question_did(tmp_path):
         session.desk.answer(Approve(call_id=asked.call_id, decision="always", family=True))
     await bench.idle(session)
     rows = session.grants.carry_out(ListGrants())
-    runs = "with any options (those that run other programs still ask), until"
-    assert offered[1] == f"“flake8” {runs} build or settings files (Makefile, pyproject.toml …) change"
-    assert offered[2] == f"“make all” {runs} Makefile changes"
-    assert sorted(row["what"] for row in rows) == sorted(offered)
+    still_asks = "options that run other programs still ask"
+    until = "until build or settings files (Makefile, pyproject.toml …) change"
+    assert offered[1] == GrantScope("“flake8” with any options", still_asks, until)
+    assert offered[2] == GrantScope("“make all” with any options", still_asks, "until Makefile changes")
+    assert sorted(row["scope"]["what"] for row in rows) == sorted(one.what for one in offered)
+    assert all(msgspec.structs.asdict(one) in [row["scope"] for row in rows] for one in offered)
     await session.close()
     again = await bench.resume()
     assert again is not None
@@ -218,10 +222,10 @@ async def test_standing_approvals_are_listed_stored_and_revoked(tmp_path):
         session.desk.answer(Approve(call_id=asked.call_id, decision="always", family=family))
     await bench.idle(session)
     rows = session.grants.carry_out(ListGrants())
-    assert [(row["tool"], row["what"]) for row in rows] == [
+    assert [(row["tool"], GrantScope(**row["scope"])) for row in rows] == [
         ("create_file", ANY_FILE),
-        ("run_command", "exactly “echo two” in sub"),
-        ("run_command", f"“pwd” {ON_FILES}"),
+        ("run_command", GrantScope("exactly “echo two” in sub")),
+        ("run_command", _on_files("pwd")),
     ]
     said = session.grants.carry_out(RevokeGrant(grant=rows[1]["grant"]))
     assert said == "run_command asks again: exactly “echo two” in sub"

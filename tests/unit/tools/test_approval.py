@@ -13,6 +13,7 @@ from codecompanion.settings_sections import ToolSettings
 from codecompanion.tools.approval import Approvals
 from codecompanion.tools.commands.offer import Family, Offer, covered, exact_key
 from codecompanion.tools.tool import ApprovalQuestion, Tool, ToolContext, ToolOutput
+from codecompanion.wire.events import GrantScope
 
 
 async def _run(arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
@@ -111,12 +112,13 @@ def test_a_configured_prefix_covers_commands_that_begin_with_its_words_and_no_ot
 
 
 _STATUS, _HEAD = Family("git status"), Family("head")
-ON_FILES = " on files of this project, with any options (those that run programs or write files still ask)"
+ON_FILES = "on files of this project, with any options"
+STILL_ASKS = "options that run programs or write files still ask"
 
 
 def _offered(command: str, *families: Family, files: tuple[str, ...] = (), folder: str = "") -> ApprovalQuestion:
     digest = " ".join(family.digest for family in families if family.digest)
-    key, offer = exact_key(folder, command, digest), Offer(families, "these", digest, files)
+    key, offer = exact_key(folder, command, digest), Offer(families, GrantScope("these"), digest, files)
     return ApprovalQuestion(key=key, title="", body="", command=command, folder=folder, offer=offer)
 
 
@@ -127,14 +129,14 @@ def test_a_command_prefix_covers_lines_that_need_no_other_one() -> None:
     assert approvals.needs_question(tool, _offered("git status | head", _STATUS, _HEAD))
     assert approvals.needs_question(tool, _offered("git status > x"))
     assert not approvals.always
-    assert [grant.what for grant in approvals.grants()] == [f"“git status”{ON_FILES}"]
+    assert [grant.scope for grant in approvals.grants()] == [GrantScope(f"“git status” {ON_FILES}", STILL_ASKS)]
     assert not approvals.without(approvals.grants()[0].id).families
 
 
-def test_the_words_of_an_offer_end_only_the_commands_that_files_define() -> None:
-    runs = " in sub with any options (those that run other programs still ask), until sub/Makefile changes"
-    text = covered((_STATUS, Family("make a", "sub", "aa"), _HEAD, Family("make b", "sub", "aa")), ("sub/Makefile",))
-    assert text == f"“git status” and “head”{ON_FILES}; “make a” and “make b”{runs}"
+def test_the_scope_of_an_offer_names_the_files_that_end_it() -> None:
+    scope = covered((_STATUS, Family("make a", "sub", "aa"), _HEAD, Family("make b", "sub", "aa")), ("sub/Makefile",))
+    what = f"“git status” and “head” {ON_FILES}; “make a” and “make b” in sub with any options"
+    assert scope == GrantScope(what, "options that run other programs still ask", "until sub/Makefile changes")
 
 
 @pytest.mark.parametrize("family", [False, True])

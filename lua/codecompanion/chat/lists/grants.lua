@@ -3,6 +3,7 @@
 local api = vim.api
 local blocks = require("codecompanion.chat.draw.blocks")
 local float = require("codecompanion.screen.float")
+local scope = require("codecompanion.chat.question.always_scope")
 local say = require("codecompanion.say")
 local session = require("codecompanion.chat.state.session")
 local severity = require("codecompanion.severity")
@@ -16,7 +17,7 @@ local HANGING = 4
 ---@param row table
 ---@return string
 local function what_of(row)
-  return row.what ~= "" and visible.line(row.what).text or "every call"
+  return scope.text(vim.tbl_extend("force", row.scope, row.scope.what == "" and { what = "every call" } or {}))
 end
 
 ---@param rows table[]
@@ -29,7 +30,7 @@ local function lines_of(rows)
   return vim.tbl_map(function(row)
     local tool = row.tool .. (" "):rep(width - api.nvim_strwidth(row.tool))
     local where = row.configured and "  · from your configuration" or ""
-    return blocks.one_line(("%s  %s%s"):format(tool, what_of(row), where))
+    return blocks.one_line(("%s  %s%s"):format(tool, visible.line(what_of(row)).text, where))
   end, rows)
 end
 
@@ -38,7 +39,7 @@ end
 ---@return string[]
 local function footer(rows)
   local hides = vim.iter(rows):any(function(row)
-    return row.what:find("\n", 1, true) ~= nil
+    return row.scope.what:find("\n", 1, true) ~= nil
   end)
   return hides and { "x revoke", "K show all", "q close" } or { "x revoke", "q close" }
 end
@@ -81,7 +82,7 @@ local function show(chat, rows)
   on("K", "Show the whole call", function(row)
     local lines = vim.tbl_map(function(line)
       return line.text
-    end, visible.lines(row.what == "" and what_of(row) or row.what))
+    end, visible.lines(what_of(row)))
     float.open({ title = row.tool, lines = lines, footer = "q close", filetype = "sh" })
   end)
 end

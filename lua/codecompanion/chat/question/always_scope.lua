@@ -14,9 +14,20 @@ local TITLE = "Always allow in this chat"
 local MARK, UNMARKED = "› ", "  "
 local FOOTER = { "<CR> allow", "q close" }
 
----@class CodeCompanion.AlwaysScope
----@field text string
+---@class CodeCompanion.AlwaysScope: CodeCompanion.Wire.GrantScope
+---@field hosts? string What every command may then reach
 ---@field family? boolean All commands that the question offers, not only this one
+
+---Return the scope of a grant in full.
+---@param scope CodeCompanion.AlwaysScope
+---@return string
+function M.text(scope)
+  local text = scope.what
+  for _, more in ipairs({ { ", ", scope["until"] }, { "; ", scope.still_asks }, { "; ", scope.hosts or "" } }) do
+    text = more[2] ~= "" and text .. more[1] .. more[2] or text
+  end
+  return text
+end
 
 ---@param text string
 ---@return string
@@ -32,33 +43,37 @@ local function hosts_of(event)
     return ""
   end
   local hosts = table.concat(event.hosts or {}, ", ")
-  return ("; every command may then reach %s"):format(hosts ~= "" and visible.line(hosts).text or "any host")
+  return ("every command may then reach %s"):format(hosts ~= "" and visible.line(hosts).text or "any host")
 end
 
----Return the narrowest scope; the block of the approval calls a file change by the same name.
+---Return the calls of the narrowest scope; the block of the approval calls a file change by the same name.
 ---@param event table approval_requested event
 ---@return string
 local function narrowest(event)
+  local what = event.exact.what
   if event.filetype == "sh" then
-    return event.exact ~= "" and event.exact or "exactly this command"
+    return what ~= "" and what or "exactly this command"
   elseif event.path == "" then
-    return vim.trim(("every call of %s %s"):format(event.name, event.exact))
-  elseif event.exact == event.path then
+    return vim.trim(("every call of %s %s"):format(event.name, what))
+  elseif what == event.path then
     return event.title
   end
-  return vim.trim(("%s %s"):format(event.title:match("^%u%l+") or event.name, event.exact))
+  return vim.trim(("%s %s"):format(event.title:match("^%u%l+") or event.name, what))
 end
 
 ---Return the scopes that "always" can allow, narrowest first.
 ---@param event table approval_requested event
 ---@return CodeCompanion.AlwaysScope[]
 function M.scopes(event)
-  local found = { { text = shown(narrowest(event)) } }
-  if event.covers ~= "" then
-    found[2] = { text = visible.line(event.covers).text, family = true }
+  local found = { vim.tbl_extend("force", event.exact, { what = narrowest(event) }) }
+  if event.covers.what ~= "" then
+    found[2] = vim.tbl_extend("force", event.covers, { family = true })
   end
   for _, scope in ipairs(found) do
-    scope.text = scope.text .. hosts_of(event)
+    scope.hosts = hosts_of(event)
+    for _, key in ipairs({ "what", "until", "still_asks" }) do
+      scope[key] = key == "what" and shown(scope.what) or visible.line(scope[key]).text
+    end
   end
   return found
 end
@@ -67,26 +82,27 @@ end
 ---@param scope CodeCompanion.AlwaysScope
 ---@return string[]
 function M.confirmation(scope)
-  local what = scope.text
-  for _, start in ipairs({ "; every command ", ", until ", " until the server ", ", except ", " (those " }) do
-    what = what:sub(1, (what:find(start, 1, true) or 0) - 1)
-  end
-  local given = "Allowed in this chat: " .. what
+  local given = "Allowed in this chat: " .. scope.what
   return { given .. " · /approvals revokes it", given }
 end
 
----Return the condition that ends the texts of both scopes, or "".
+---Return the scopes without the conditions that both have, and a sentence with these, or "".
 ---@param scopes CodeCompanion.AlwaysScope[]
----@return string
-local function shared_condition(scopes)
-  for _, start in ipairs(scopes[2] and { ", until ", "; every command " } or {}) do
-    local at = scopes[1].text:find(start, 1, true)
-    local condition = at and scopes[1].text:sub(at)
-    if condition and vim.endswith(scopes[2].text, condition) then
-      return condition
-    end
+---@return CodeCompanion.AlwaysScope[] scopes
+---@return string sentence
+local function without_shared(scopes)
+  local first, second = scopes[1], scopes[2]
+  local shared, said = {}, {}
+  if second and first["until"] ~= "" and first["until"] == second["until"] then
+    shared["until"], said[1] = "", "Both apply " .. first["until"]
   end
-  return ""
+  if second and first.hosts ~= "" then
+    shared.hosts, said[#said + 1] = "", #said == 0 and first.hosts:gsub("^e", "E") or first.hosts
+  end
+  local rows = vim.tbl_map(function(scope)
+    return vim.tbl_extend("force", scope, shared)
+  end, scopes)
+  return rows, table.concat(said, "; ")
 end
 
 ---Mark the row of the cursor.
@@ -110,13 +126,12 @@ end
 ---@param chosen fun(scope: CodeCompanion.AlwaysScope)
 function M.ask(event, clear_of, chosen)
   local scopes = M.scopes(event)
-  local condition = shared_condition(scopes) -- shown once, below the scopes
+  local rows, shared = without_shared(scopes)
   local lines = vim.tbl_map(function(scope)
-    return UNMARKED .. scope.text:sub(1, -#condition - 1)
-  end, scopes)
-  if condition ~= "" then
-    local note = condition:gsub("^, until", "Both apply until"):gsub("^; e", "E")
-    lines[#lines + 1] = UNMARKED .. note
+    return UNMARKED .. M.text(scope)
+  end, rows)
+  if shared ~= "" then
+    lines[#lines + 1] = UNMARKED .. shared
   end
   choose.in_normal_mode(function()
     local bufnr = choose.list(lines, function(line)
@@ -128,7 +143,7 @@ function M.ask(event, clear_of, chosen)
     end)
     vim.keymap.set("n", "y", "<CR>", { buffer = bufnr, remap = true, nowait = true, desc = "Choose" })
     vim.keymap.set("n", "n", "q", { buffer = bufnr, remap = true, nowait = true, desc = "Cancel" })
-    if condition ~= "" then
+    if shared ~= "" then
       local opts = { end_row = #lines, hl_group = "CodeCompanionHint" }
       api.nvim_buf_set_extmark(bufnr, api.nvim_create_namespace("codecompanion.chat.always_note"), #scopes, 0, opts)
     end

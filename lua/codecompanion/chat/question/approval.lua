@@ -405,6 +405,7 @@ end
 ---@param chat CodeCompanion.Chat
 ---@param event table approval_requested event
 function M.requested(chat, event)
+  local nothing = { what = "", still_asks = "", ["until"] = "" }
   event = vim.tbl_extend("keep", event, {
     path = "",
     before = "",
@@ -412,8 +413,8 @@ function M.requested(chat, event)
     why = "",
     again = "",
     narrowed = "",
-    exact = "",
-    covers = "",
+    exact = nothing,
+    covers = nothing,
     filetype = "text",
     kind = "call",
   })

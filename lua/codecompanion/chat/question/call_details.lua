@@ -58,7 +58,7 @@ local function facts_of(event)
     add("Always", "not offered")
   end
   for index, one in ipairs(offered and scope.scopes(event) or {}) do
-    add(index == 1 and "Always" or "or", (index == 1 and "in this chat, " or "") .. one.text)
+    add(index == 1 and "Always" or "or", (index == 1 and "in this chat, " or "") .. scope.text(one))
   end
   return facts
 end

@@ -11,7 +11,7 @@ from codecompanion.errors import InputError
 from codecompanion.model.messages import ToolCall
 from codecompanion.tools.approval import Approvals, Decision
 from codecompanion.tools.tool import Accepted, ApprovalQuestion
-from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Event
+from codecompanion.wire.events import ApprovalClosed, ApprovalRequested, Event, GrantScope
 from codecompanion.wire.requests import Approve
 
 REJECTED = "The user rejected this call."
@@ -84,7 +84,7 @@ class ApprovalDesk:
             why=question.why,
             again=question.again,
             narrowed=question.narrowed,
-            covers="" if question.narrowed else question.offer.covers,
+            covers=GrantScope() if question.narrowed else question.offer.covers,
             exact=self.approvals.narrowest(question),
             place=question.place,
             note=question.note,
@@ -148,7 +148,7 @@ class ApprovalDesk:
             if one.about is None or one.about.narrowed == because or one.answer.done():
                 continue
             one.about = msgspec.structs.replace(one.about, narrowed=because)
-            covers = "" if because else one.about.offer.covers
+            covers = GrantScope() if because else one.about.offer.covers
             one.asked = msgspec.structs.replace(one.asked, narrowed=because, covers=covers)
             self._emit(one.asked)
 

@@ -7,7 +7,6 @@ approval again. Grants are not part of the history, so a copy of the chat does n
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,8 @@ class Grants:
             raise InputError("This comes from allowed_prefixes in your configuration; remove it there.")
         desk.approvals = desk.approvals.without(wanted)
         self.keep(desk.approvals)
-        return f"{grant.tool} asks again: {grant.what}" if grant.what else f"{grant.tool} asks again."
+        what = grant.scope.what
+        return f"{grant.tool} asks again: {what}" if what else f"{grant.tool} asks again."
 
     def keep(self, approvals: Approvals) -> None:
         """Store the grants so that they survive the host."""
@@ -113,10 +113,14 @@ class Grants:
 
 def _brief(grant: Grant) -> str:
     """Return the grant without its conditions."""
-    what = re.split(r", (?:until|except) | \(those | until the server ", grant.what)[0]
-    verb = _VERBS.get(grant.tool, grant.tool)
+    what, verb = grant.scope.what, _VERBS.get(grant.tool, grant.tool)
     return one_line(what if grant.tool == "run_command" else f"{verb} {what}".rstrip(), _MAX_BRIEF)
 
 
 def _row(grant: Grant) -> dict[str, Any]:
-    return {"grant": grant.id, "tool": grant.tool, "what": grant.what, "configured": grant.configured}
+    return {
+        "grant": grant.id,
+        "tool": grant.tool,
+        "scope": msgspec.structs.asdict(grant.scope),
+        "configured": grant.configured,
+    }

@@ -1,4 +1,4 @@
-"""Checks that the last reply is incomplete before `/continue`: a model takes a complete one for truncated."""
+"""Checks before `/continue` that the last reply is incomplete: a model that continues a complete one invents more."""
 
 from __future__ import annotations
 

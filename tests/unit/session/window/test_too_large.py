@@ -234,7 +234,7 @@ async def test_near_the_limit_a_message_is_sent_or_returns(tmp_path, policy):
 
 
 async def test_a_message_too_large_with_its_attachments_returns_and_nothing_is_sent(tmp_path):
-    """The file joins the chat with the message, though either alone could be sent; otherwise nothing is sent."""
+    """The file and the message each fit alone; together they do not, so neither is sent."""
     adapter = ScriptedAdapter("s", lambda request: says("ok"))
     bench = Bench(tmp_path, adapter, window=8_000, tools={"enabled": False})
     session = await bench.open()

@@ -51,7 +51,7 @@ def test_the_network_is_asked_for_once() -> None:
     assert not granted.needs_question(RUN_COMMAND, about("network"))
     assert not granted.needs_question(RUN_COMMAND, about("network", "pypi.org"))
     [grant] = [grant for grant in granted.grants() if grant.id.startswith(NETWORK_GRANT)]
-    assert grant.what == "network: any host"
+    assert grant.scope.what == "network: any host"
     assert granted.without(grant.id).needs_question(RUN_COMMAND, about("network"))
 
 
@@ -62,7 +62,7 @@ def test_a_host_is_asked_for_once_and_covers_no_other() -> None:
     assert not granted.needs_question(RUN_COMMAND, about("network", "pypi.org"))
     assert granted.needs_question(RUN_COMMAND, about("network", "pypi.org", "evil.example"))
     assert granted.needs_question(RUN_COMMAND, about("network"))
-    assert [grant.what for grant in granted.grants() if grant.id.startswith(NETWORK_GRANT)] == [
+    assert [grant.scope.what for grant in granted.grants() if grant.id.startswith(NETWORK_GRANT)] == [
         "network: files.pythonhosted.org",
         "network: pypi.org",
     ]
