@@ -60,6 +60,8 @@ def test_the_chat_is_painted_before_the_host_answers(nvim_factory: Callable[...,
 def test_several_chats_are_open_at_once(chat: ChatDriver) -> None:
     """Events reach the chat they belong to; `]b` and `[b` switch between chats."""
     first = chat.id
+    chat.nvim.feed("]b")
+    chat.nvim.wait_screen("No other chat is open")
     chat.accept("in the first")
     chat.open()
     chat.push(

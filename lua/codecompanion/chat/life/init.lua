@@ -341,7 +341,7 @@ end
 function M.cycle(chat, step)
   local chats = registry.list()
   if #chats < 2 then
-    return
+    return say.hint("No other chat is open · /resume lists earlier ones")
   end
   for index, other in ipairs(chats) do
     if other == chat then
