@@ -71,9 +71,9 @@ function M.scopes(event)
   end
   for _, scope in ipairs(found) do
     scope.hosts = hosts_of(event)
-    for _, key in ipairs({ "what", "until", "still_asks" }) do
-      scope[key] = key == "what" and shown(scope.what) or visible.line(scope[key]).text
-    end
+    scope.what = shown(scope.what)
+    scope["until"] = visible.line(scope["until"]).text
+    scope.still_asks = visible.line(scope.still_asks).text
   end
   return found
 end
