@@ -917,6 +917,15 @@ def test_a_condition_of_both_scopes_is_below_them_and_cannot_be_chosen(chat: Cha
     chat.nvim.wait_screen("Allowed in this chat: “flake8” with")
 
 
+def test_a_long_list_of_commands_is_shown_whole_before_it_is_allowed(chat: ChatDriver) -> None:
+    chat.accept("go")
+    commands = " and ".join(f"“program{number} sub”" for number in range(12))
+    ask(chat, body="make", exact=GrantScope("exactly “make”"), covers=GrantScope(commands))
+    chat.nvim.feed("]ag1")
+    screen = chat.nvim.wait_screen("Always allow in this chat")
+    assert all(f"program{number} sub" in re.sub(r"[│\s]+", " ", screen) for number in range(12)), screen
+
+
 def test_standing_approvals_are_listed_and_revoked(chat: ChatDriver) -> None:
     """In one float that stays in place; no part of a row can be hidden in it."""
     flake8 = GrantScope("“flake8” with any options", STILL_ASKS, "until build or settings files change")

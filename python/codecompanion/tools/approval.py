@@ -215,15 +215,16 @@ class Approvals(msgspec.Struct, frozen=True):
         """Return the grant for the key of a question (`ApprovalQuestion.key`)."""
         tool, _, rest = key.partition(":")
         folder, between, command = rest.partition("\0")
-        text, is_until, _ = rest.partition(HIDDEN)
-        scope = GrantScope(until=text) if is_until else GrantScope(text)
         if key in ("insert_edit", "create_file"):
             scope = ANY_FILE
-        if between:
+        elif between:
             from codecompanion.tools.commands.offer import exactly  # not needed at startup
 
             command, _, digest = command.partition("\0")
             scope = exactly(command, folder, digest, self.files.get(digest, ()))
+        else:
+            text, is_until, _ = rest.partition(HIDDEN)
+            scope = GrantScope(until=text) if is_until else GrantScope(text)
         return Grant(f"always:{key}", tool, scope)
 
     def narrowest(self, question: ApprovalQuestion) -> GrantScope:

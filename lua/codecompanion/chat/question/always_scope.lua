@@ -65,13 +65,13 @@ end
 ---@param event table approval_requested event
 ---@return CodeCompanion.AlwaysScope[]
 function M.scopes(event)
-  local found = { vim.tbl_extend("force", event.exact, { what = narrowest(event) }) }
-  if event.covers.what ~= "" then
-    found[2] = vim.tbl_extend("force", event.covers, { family = true })
+  local found = { vim.tbl_extend("force", event.exact, { what = shown(narrowest(event)) }) }
+  local commands = visible.line(event.covers.what).text -- never cut: the block does not name them
+  if commands ~= "" then
+    found[2] = vim.tbl_extend("force", event.covers, { what = commands, family = true })
   end
   for _, scope in ipairs(found) do
     scope.hosts = hosts_of(event)
-    scope.what = shown(scope.what)
     scope["until"] = visible.line(scope["until"]).text
     scope.still_asks = visible.line(scope.still_asks).text
   end
